@@ -69,3 +69,16 @@ func TestMatchingLongStringsAsks(t *testing.T) {
 		t.Errorf("has asked %d times, not %d", asked, times)
 	}
 }
+
+// TestParsingAsks: a filter of very many conditions is given up while it is read.
+func TestParsingAsks(t *testing.T) {
+	stop := errors.New("stop")
+	exprs := expr.NewParser(expr.Options{Interrupt: func() error { return stop }})
+	b := bson.Build().Array("$or")
+	for i := range 2 * conditionsPerAsk {
+		b.Value(bson.IndexKey(i), bson.Build().Int32("a", int32(i)).Doc().Value())
+	}
+	if _, err := NewParser().Parse(b.End().Doc(), Options{Allow: AllowMatch, Exprs: exprs}); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}

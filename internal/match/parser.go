@@ -94,6 +94,21 @@ type parsing struct {
 	*Parser
 	Options
 	level level
+	read  int // conditions
+}
+
+// conditionsPerAsk is how many conditions are parsed between two questions whether somebody still wants them.
+const conditionsPerAsk = 1024
+
+// ask says, now and then, that nobody does.
+func (p *parsing) ask() error {
+	if p.read++; p.read%conditionsPerAsk != 0 {
+		return nil
+	}
+	if interrupt := p.Exprs.Interrupt(); interrupt != nil {
+		return interrupt()
+	}
+	return nil
 }
 
 func badValue(format string, args ...any) error {
@@ -120,6 +135,9 @@ func (p *parsing) document(d bson.Doc, at level) (Node, error) {
 
 // condition parses one element of a document of conditions into and.
 func (p *parsing) condition(and *And, key string, v bson.Value) error {
+	if err := p.ask(); err != nil {
+		return err
+	}
 	if len(key) > 0 && key[0] == '$' {
 		op, known := p.tops[key]
 		if !known {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -96,6 +97,69 @@ func TestParseAnything(t *testing.T) {
 					try(row.Name, "{"+b+", "+name+": "+v+"}")
 				}
 			}
+		}
+	}
+}
+
+// TestManyMatches makes one of many $match that have to be moved first, and stops when the operation has ended.
+func TestManyMatches(t *testing.T) {
+	const matches, fields = 400, 50
+	var stages strings.Builder
+	for i := range matches {
+		stages.WriteString(`{$match: {`)
+		for f := range fields {
+			fmt.Fprintf(&stages, `f%d: %d, `, f, i)
+		}
+		stages.WriteString(`}}, `)
+		if i%100 == 0 {
+			stages.WriteString(`{$set: {other: 1}}, `)
+		}
+	}
+	all := bson.MustParse(`[` + stages.String() + `]`)
+	o := Options{NS: namespace.NS{DB: "db", Coll: "c"}}
+	p, err := testParser().Parse(all, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, ok := p.Stages[0].(*Match)
+	if !ok || len(p.Stages) != 1+matches/100 {
+		t.Fatalf("%d stages", len(p.Stages))
+	}
+	if n := len(match.Conjuncts(first.Filter.Root)); n != matches*fields {
+		t.Errorf("%d conditions, not %d", n, matches*fields)
+	}
+
+	ended, filters := errors.New("ended"), match.NewParser()
+	for left := range 8 {
+		asked := 0
+		exprs := expr.NewParser(expr.Options{Interrupt: func() error {
+			if asked++; asked > left {
+				return ended
+			}
+			return nil
+		}})
+		_, err := NewParser(NewTable(), exprs, filters, projection.NewParser(filters), nil).Parse(all, o)
+		if !errors.Is(err, ended) || asked != left+1 {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+	}
+}
+
+// TestProjectsOfManyFields moves a filter of as many fields as a $project has before it.
+func TestProjectsOfManyFields(t *testing.T) {
+	const n = 20_000
+	for _, value := range []string{`1`, `0`, `"$g"`} {
+		var project, filter strings.Builder
+		for i := range n {
+			fmt.Fprintf(&project, `f%d: %s, `, i, value)
+			fmt.Fprintf(&filter, `%s%d: 1, `, map[string]string{"1": "f", "0": "h", `"$g"`: "f"}[value], i)
+		}
+		p, err := testParser().Parse(bson.MustParse(`[{$project: {`+project.String()+`}}, {$match: {`+filter.String()+`}}]`), Options{NS: namespace.NS{DB: "db", Coll: "c"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := p.Stages[0].(*Match); !ok || len(match.Conjuncts(m.Filter.Root)) != n || len(p.Stages) != 2 {
+			t.Errorf("{$project: {f0: %s, …}}: the $match has not moved", value)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -119,19 +120,31 @@ func passing(s Stage) match.Renaming {
 
 // exceptBelow keeps paths that share no first component with those that are set.
 func exceptBelow(set []string) match.Renaming {
+	roots := map[string]bool{}
+	for _, path := range set {
+		first, _ := cutFirst(path)
+		roots[first] = true
+	}
 	return func(path string) (string, bool) {
-		for _, s := range set {
-			if sameRoot(path, s) {
-				return "", false
-			}
+		if first, _ := cutFirst(path); roots[first] {
+			return "", false
 		}
 		return path, true
 	}
 }
 
 func passingProject(pr *projection.Projection) match.Renaming {
-	renames, computed, excludes, includes := pr.Renames(), pr.ComputedPaths(), pr.Excludes(), pr.Includes()
-	untouched := exceptBelow(computed)
+	renames, untouched := pr.Renames(), exceptBelow(pr.ComputedPaths())
+	includes, excludes, around := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, in := range pr.Includes() {
+		includes[in] = true
+	}
+	for _, out := range pr.Excludes() {
+		excludes[out] = true
+		for outer := range outward(out) {
+			around[outer] = true
+		}
+	}
 	return func(path string) (string, bool) {
 		first, rest := cutFirst(path)
 		if from, ok := renames[first]; ok {
@@ -141,26 +154,37 @@ func passingProject(pr *projection.Projection) match.Renaming {
 			return "", false
 		}
 		if pr.Kind() == projection.Inclusion {
-			return path, slices.ContainsFunc(includes, func(in string) bool { return holds(in, path) })
+			return path, anyOutward(path, func(in string) bool { return includes[in] && holds(in, path) })
 		}
-		for _, out := range excludes {
-			if apart := !within(withoutPositions(path), out) && !within(out, withoutPositions(path)); !apart {
-				return "", false
-			}
-		}
-		return path, true
+		fixed := withoutPositions(path)
+		return path, !around[fixed] && !anyOutward(fixed, func(out string) bool { return excludes[out] })
 	}
 }
 
-// holds says whether what path reaches is what it was, when of all around it only in is left. Leaving out fields also takes
-// scalars out of arrays, which moves the positions of others.
-func holds(in, path string) bool {
-	return within(path, in) && (!strings.Contains(in, ".") || withoutPositions(path) == path)
+// outward are path and all that it stands below.
+func outward(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := len(path); i >= 0; i = strings.LastIndexByte(path[:i], '.') {
+			if !yield(path[:i]) {
+				return
+			}
+		}
+	}
 }
 
-// within says whether path is outer or leads on from there.
-func within(path, outer string) bool {
-	return path == outer || strings.HasPrefix(path, outer) && path[len(outer)] == '.'
+func anyOutward(path string, is func(string) bool) bool {
+	for outer := range outward(path) {
+		if is(outer) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds says whether what path, which is in or stands below it, reaches is what it was, when of all around it only in is
+// left. Leaving out fields also takes scalars out of arrays, which moves the positions of others.
+func holds(in, path string) bool {
+	return !strings.Contains(in, ".") || withoutPositions(path) == path
 }
 
 // withoutPositions leaves out components that may be positions in arrays.
@@ -198,8 +222,8 @@ func groupNames(id expr.Expr) match.Renaming {
 		return nil
 	}
 	return func(path string) (string, bool) {
-		for name, from := range names {
-			if within(path, name) {
+		for name := range outward(path) {
+			if from, ok := names[name]; ok {
 				return from + path[len(name):], true
 			}
 		}

@@ -15,8 +15,15 @@ import (
 //   - two $limit become the smaller, two $skip their sum;
 //   - a $lookup takes over the $unwind of its result;
 //   - a $sort learns how many documents the $limit and $skip behind it let through.
-func (p *Pipeline) optimize() {
+//
+// Each step may take long where filters and stages are many, so ask, which may be nil, is called before it.
+func (p *Pipeline) optimize(ask func() error) error {
 	for changed := true; changed; {
+		if ask != nil {
+			if err := ask(); err != nil {
+				return err
+			}
+		}
 		changed = p.moveMatches() || p.moveCounts() || p.mergeMatches() || p.mergeCounts()
 	}
 	p.limitSorts()
@@ -24,12 +31,15 @@ func (p *Pipeline) optimize() {
 	p.handGroupOn()
 	for _, s := range p.Stages {
 		for _, sub := range subPipelines(s) {
-			sub.optimize()
+			if err := sub.optimize(ask); err != nil {
+				return err
+			}
 			if _, facet := s.(*Facet); facet { // its pipelines read no collection
 				sub.keepGroup()
 			}
 		}
 	}
+	return nil
 }
 
 func subPipelines(s Stage) []*Pipeline {
@@ -50,30 +60,28 @@ func subPipelines(s Stage) []*Pipeline {
 	return nil
 }
 
-// sameRoot compares first components, which also covers what positions in arrays make of paths.
-func sameRoot(a, b string) bool {
-	i, j := 0, 0
-	for i < len(a) && a[i] != '.' {
-		i++
-	}
-	for j < len(b) && b[j] != '.' {
-		j++
-	}
-	return a[:i] == b[:j]
-}
-
+// mergeMatches makes one of the first $match and those that follow it.
 func (p *Pipeline) mergeMatches() bool {
 	for i := 1; i < len(p.Stages); i++ {
-		a, ok := p.Stages[i-1].(*Match)
-		b, ok2 := p.Stages[i].(*Match)
-		if !ok || !ok2 {
+		first, ok := p.Stages[i-1].(*Match)
+		if !ok {
 			continue
 		}
-		spec := bson.Build().Value("$and", bson.ArrayOf(append(conjuncts(a.spec.Doc()), conjuncts(b.spec.Doc())...)...)).Doc()
-		both := *a.Filter
-		both.Root, both.Source = match.AllOf(append(match.Conjuncts(a.Filter.Root), match.Conjuncts(b.Filter.Root)...)), spec
-		p.Stages[i-1] = &Match{written{"$match", spec.Value()}, &both}
-		p.Stages = append(p.Stages[:i], p.Stages[i+1:]...)
+		specs, nodes, end := conjuncts(first.spec.Doc()), match.Conjuncts(first.Filter.Root), i
+		for ; end < len(p.Stages); end++ {
+			next, ok := p.Stages[end].(*Match)
+			if !ok {
+				break
+			}
+			specs, nodes = append(specs, conjuncts(next.spec.Doc())...), append(nodes, match.Conjuncts(next.Filter.Root)...)
+		}
+		if end == i {
+			continue
+		}
+		all := *first.Filter
+		all.Root, all.Source = match.AllOf(nodes), bson.Build().Value("$and", bson.ArrayOf(specs...)).Doc()
+		p.Stages[i-1] = &Match{written{"$match", all.Source.Value()}, &all}
+		p.Stages = append(p.Stages[:i], p.Stages[end:]...)
 		return true
 	}
 	return false

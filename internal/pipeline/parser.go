@@ -83,8 +83,7 @@ func (p *Parser) Parse(stages bson.Value, o Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.optimize()
-	return out, nil
+	return out, out.optimize(p.Exprs.Interrupt())
 }
 
 // ParseDocs is Parse of stages that come as documents.

@@ -79,7 +79,11 @@ func (g *Geometry) each(v bson.Value, add func(bson.Value) error) error {
 	if v.Doc().IsEmpty() {
 		return badValue("coordinates must have at least 1 element: %s", v)
 	}
-	for it := v.Doc().Iter(); it.Next(); {
+	n := 0
+	for it := v.Doc().Iter(); it.Next(); n++ {
+		if g.reader.over(n) {
+			return errOver
+		}
 		if err := add(it.Value()); err != nil {
 			return err
 		}
@@ -160,12 +164,16 @@ func (g *Geometry) addPoint(v bson.Value) (Point, error) {
 }
 
 // positions are the points of an array without repetitions in a row.
-func positions(v bson.Value) (points []s2.Point, closed bool, err error) {
+func (r Reader) positions(v bson.Value) (points []s2.Point, closed bool, err error) {
 	if v.Type != bson.TypeArray {
 		return nil, false, badValue("GeoJSON coordinates must be an array of coordinates: %s", v)
 	}
 	var first, last Point
-	for it := v.Doc().Iter(); it.Next(); {
+	n := 0
+	for it := v.Doc().Iter(); it.Next(); n++ {
+		if r.over(n) {
+			return nil, false, errOver
+		}
 		if last, err = parsePosition(it.Value()); err != nil {
 			return nil, false, err
 		}
@@ -173,7 +181,7 @@ func positions(v bson.Value) (points []s2.Point, closed bool, err error) {
 		if points == nil {
 			first = last
 		}
-		if n := len(points); n == 0 || points[n-1] != p {
+		if at := len(points); at == 0 || points[at-1] != p {
 			points = append(points, p)
 		}
 	}
@@ -181,7 +189,7 @@ func positions(v bson.Value) (points []s2.Point, closed bool, err error) {
 }
 
 func (g *Geometry) addLine(v bson.Value) error {
-	points, _, err := positions(v)
+	points, _, err := g.reader.positions(v)
 	if err != nil {
 		return err
 	}
@@ -196,12 +204,18 @@ func (g *Geometry) addLine(v bson.Value) error {
 	return nil
 }
 
+// maxLoops is how many loops a polygon may have: s2 finds out how they nest by holding each against each.
+const maxLoops = 10_000
+
 func (g *Geometry) addPolygon(v bson.Value) error {
 	if v.Type != bson.TypeArray || v.Doc().IsEmpty() {
 		return badValue("Polygon has no loops.")
 	}
 	if g.CRS == StrictSphere && v.Doc().Count() > 1 {
 		return badValue("Only one simple loop is allowed in a big polygon: %s", v)
+	}
+	if n := v.Doc().Count(); n > maxLoops {
+		return badValue("Polygon isn't valid: it has %d loops, which are more than %d", n, maxLoops)
 	}
 	var loops []*s2.Loop
 	for it := v.Doc().Iter(); it.Next(); {
@@ -212,6 +226,9 @@ func (g *Geometry) addPolygon(v bson.Value) error {
 		loops = append(loops, loop)
 	}
 	for i, hole := range loops[1:] {
+		if g.reader.over(i) {
+			return errOver
+		}
 		if !loops[0].Contains(hole) || loops[0].Equal(hole) {
 			return badValue("Secondary loops not contained by first exterior loop - secondary loops must be holes: %s first loop: %s",
 				v.Doc().Index(i+1), v.Doc().Index(0))
@@ -234,7 +251,7 @@ func (g *Geometry) addPolygon(v bson.Value) error {
 }
 
 func (g *Geometry) parseLoop(v bson.Value) (*s2.Loop, error) {
-	points, closed, err := positions(v)
+	points, closed, err := g.reader.positions(v)
 	if err != nil {
 		return nil, err
 	}

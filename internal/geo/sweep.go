@@ -3,9 +3,10 @@ package geo
 import (
 	"errors"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/golang/geo/s2"
+
+	"github.com/ebbdb/ebb/internal/ordering"
 )
 
 // sweep looks for edges that cross, in n log n. A meridian goes around an axis; the edges that it meets at the moment are kept in
@@ -101,7 +102,9 @@ var (
 
 // cross says whether any edges do, by an error.
 func (s *sweep) cross() error {
-	slices.SortFunc(s.events, s.compare)
+	if err := ordering.Any(s.events, s.compare, s.reader.Ask); err != nil {
+		return errOver
+	}
 	s.status = status{edges: s.edges, nodes: make([]*statusNode, len(s.edges)), random: rand.New(rand.NewPCG(1, 2))}
 	for range 2 {
 		for i, e := range s.events {

@@ -54,3 +54,48 @@ func TestEnds(t *testing.T) {
 	}
 	_ = same.Contains(small) // whatever it says, it ends
 }
+
+// square adds the corners of one to an array of loops.
+func square(b *bson.Builder, key string, x, y, side float64) {
+	b.Array(key)
+	for i, p := range [5][2]float64{{x, y}, {x + side, y}, {x + side, y + side}, {x, y + side}, {x, y}} {
+		b.Array(bson.IndexKey(i)).Double("0", p[0]).Double("1", p[1]).End()
+	}
+	b.End()
+}
+
+// holed is a square with n holes.
+func holed(n int) bson.Value {
+	b := bson.Build().String("type", "Polygon").Array("coordinates")
+	square(b, "0", -60, -30, 100)
+	for i := range n {
+		square(b, bson.IndexKey(i+1), float64(i%200)/3-50, float64(i/200)/3-20, 0.2)
+	}
+	return b.End().Doc().Value()
+}
+
+// TestManyLoops: s2 holds each loop of a polygon against each other, which nothing ends, so there are not too many.
+func TestManyLoops(t *testing.T) {
+	if _, err := ParseQuery(holed(200)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ParseQuery(holed(maxLoops)); err == nil || !strings.Contains(err.Error(), "10001 loops, which are more than 10000") {
+		t.Errorf("%.200v", err)
+	}
+}
+
+// TestReadingEnds: shapes of many corners and parts are given up while they are read.
+func TestReadingEnds(t *testing.T) {
+	stop := errors.New("stop")
+	for name, shape := range map[string]bson.Value{
+		"positions": star(5000, 20),
+		"holes":     holed(200),
+		"points":    bson.MustParse(`{type: "MultiPoint", coordinates: [` + strings.Repeat("[1, 2], ", 5000) + `[3, 4]]}`),
+	} {
+		asked := 0
+		r := Reader{Ask: func() error { asked++; return stop }}
+		if _, err := r.ParseStored(shape); err == nil || asked != 1 {
+			t.Errorf("%s: asked %d times, %v", name, asked, err)
+		}
+	}
+}

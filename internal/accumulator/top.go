@@ -103,6 +103,7 @@ type topN struct {
 	metas   []string     // the metadata in the pattern
 	values  []bson.Value // of these, for the document at hand
 	collate bson.Collator
+	ask     func() error // whether the operation goes on
 	n       int64
 	top     bool
 	many    bool
@@ -114,7 +115,7 @@ type topN struct {
 
 func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
 	return func(init bson.Value) (Fold, error) {
-		t := &topN{pattern: pattern, metas: pattern.Meta(), collate: p.collator, n: 1, top: top, many: many}
+		t := &topN{pattern: pattern, metas: pattern.Meta(), collate: p.collator, ask: p.exprs.Interrupt(), n: 1, top: top, many: many}
 		t.inOrder = newInOrder(op, t.order, (*ranked).size)
 		var err error
 		if many {
@@ -148,7 +149,7 @@ func (t *topN) rank(key []bson.Value, output bson.Value) ranked {
 // sortKey is that of a document, good until the next one's.
 func (t *topN) sortKey(args []bson.Value) (key []bson.Value, err error) {
 	t.values = args[2:]
-	t.key, err = t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate)
+	t.key, err = t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate, t.ask)
 	return t.key, err
 }
 

@@ -37,7 +37,7 @@ func newDensify(op *Op, s *pipeline.Densify, in Iterator) Iterator {
 	d := &densifyStage{op: op, stage: s}
 	k := &keyed{op: op, in: in, key: d.partitionOf}
 	pattern := &sortpattern.Pattern{Parts: []sortpattern.Part{{Path: s.Field}}}
-	d.in = newSortStage(op, windowOrder{pattern, op.collator()}, 0, k)
+	d.in = newSortStage(op, windowOrder{pattern, op.collator(), op.Interrupted}, 0, k)
 	return d
 }
 

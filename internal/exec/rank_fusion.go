@@ -45,7 +45,7 @@ func (s *rankFusionStage) rank(ctx context.Context, i int) error {
 		at++
 		same := false
 		if in.Sort != nil {
-			now, err := in.Sort.Key(nil, d, sub.Meta.Get, s.op.collator())
+			now, err := in.Sort.Key(nil, d, sub.Meta.Get, s.op.collator(), s.op.Interrupted)
 			if err != nil {
 				return fusedPart{}, err
 			}

@@ -32,7 +32,7 @@ func WithRecordMeta(op *Op, asked RecordMeta, records *Records, order *sortpatte
 	op.SortKeys = asked.SortKey
 	w := &withRecordMeta{op: op, asked: asked, records: records, in: in}
 	if order != nil {
-		w.order = patternOrder{order, op.collator()}
+		w.order = patternOrder{order, op.collator(), op.Interrupted}
 	}
 	return w
 }

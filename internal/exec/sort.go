@@ -49,10 +49,11 @@ type order interface {
 type patternOrder struct {
 	pattern *sortpattern.Pattern
 	collate bson.Collator
+	ask     func() error // whether the operation goes on
 }
 
 func (o patternOrder) Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) ([]bson.Value, error) {
-	return o.pattern.Key(dst, d, meta, o.collate)
+	return o.pattern.Key(dst, d, meta, o.collate, o.ask)
 }
 
 func (o patternOrder) Compare(a, b []bson.Value) int { return o.pattern.Compare(a, b, o.collate) }
@@ -90,7 +91,7 @@ func newSort(op *Op, s *pipeline.Sort, in Iterator) Iterator {
 
 // NewSort sorts what in gives by pattern, the first limit documents only unless limit is 0.
 func NewSort(op *Op, pattern *sortpattern.Pattern, limit int64, in Iterator) Iterator {
-	return newSortStage(op, patternOrder{pattern, op.collator()}, limit, in)
+	return newSortStage(op, patternOrder{pattern, op.collator(), op.Interrupted}, limit, in)
 }
 
 func newSortStage(op *Op, o order, limit int64, in Iterator) *sortStage {

@@ -19,7 +19,7 @@ type sortNode struct {
 
 func (o opener) sort(n *planner.Sort, stats *Stats, w want) *sortNode {
 	op := o.r.op
-	s := newSortStage(op, patternOrder{n.Pattern, op.collator()}, n.Limit, empty{})
+	s := newSortStage(op, patternOrder{n.Pattern, op.collator(), op.Interrupted}, n.Limit, empty{})
 	return &sortNode{plan: n, stats: stats, op: op, sort: s, in: o.child(n.Child, stats, want{indexKey: w.indexKey}), keys: w.indexKey}
 }
 

@@ -43,7 +43,7 @@ func newWindow(op *Op, s *pipeline.SetWindowFields, in Iterator) Iterator {
 	}}
 	w.in = k
 	if s.PartitionBy != nil || s.SortBy != nil {
-		w.in = newSortStage(op, windowOrder{s.SortBy, op.collator()}, 0, k)
+		w.in = newSortStage(op, windowOrder{s.SortBy, op.collator(), op.Interrupted}, 0, k)
 	}
 	w.rows = &windowRows{op: op, pattern: s.SortBy, held: holding{op: op}}
 	op.holds(w.rows)
@@ -54,6 +54,7 @@ func newWindow(op *Op, s *pipeline.SetWindowFields, in Iterator) Iterator {
 type windowOrder struct {
 	pattern *sortpattern.Pattern
 	collate bson.Collator
+	ask     func() error
 }
 
 func (o windowOrder) Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) ([]bson.Value, error) {
@@ -61,7 +62,7 @@ func (o windowOrder) Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) ([
 	if o.pattern == nil {
 		return dst, nil
 	}
-	return o.pattern.Key(dst, d.Index(1).Doc(), meta, o.collate)
+	return o.pattern.Key(dst, d.Index(1).Doc(), meta, o.collate, o.ask)
 }
 
 func (o windowOrder) Compare(a, b []bson.Value) int {

@@ -207,5 +207,5 @@ func (r *windowRows) sortKey(dst []bson.Value, i int) ([]bson.Value, error) {
 	if err != nil {
 		return dst, err
 	}
-	return r.pattern.Key(dst, d, r.op.Meta.Get, r.op.collator())
+	return r.pattern.Key(dst, d, r.op.Meta.Get, r.op.collator(), r.op.Interrupted)
 }

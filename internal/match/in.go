@@ -81,6 +81,9 @@ func (p *parsing) in(path fieldpath.Path, array bson.Doc) (Node, error) {
 	var values []bson.Value
 	var regexes []*Regex
 	for it := array.Iter(); it.Next(); {
+		if err := p.ask(); err != nil {
+			return nil, err
+		}
 		v := it.Value()
 		switch {
 		case isOperators(v, false):

@@ -329,7 +329,7 @@ func (x *tried) order(q *asked, docs []bson.Doc) (order, groups []int, ok bool) 
 	}
 	collator := x.collator(q)
 	for i, d := range docs {
-		if keys[i], err = pattern.Key(nil, d, nil, collator); err != nil {
+		if keys[i], err = pattern.Key(nil, d, nil, collator, nil); err != nil {
 			return nil, nil, false
 		}
 	}

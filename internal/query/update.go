@@ -367,7 +367,7 @@ func least(ctx context.Context, records *exec.Records, details *match.Details, o
 		}
 		rec = rec.Clone()
 		details.Score, details.Scored = records.Score()
-		key, err := order.Key(nil, rec.Doc, metadata(details), c)
+		key, err := order.Key(nil, rec.Doc, metadata(details), c, lang.interrupted)
 		if err != nil {
 			return best, bestDetails, found, err
 		}

@@ -13,8 +13,9 @@ type Meta func(name string) bson.Value
 //
 // An array on a path stands for its elements: the smallest sorts when ascending, the largest when descending. One that stands
 // at a position by which the path ends stands for itself. An empty array is below null; a missing value is null. When arrays are met by several parts, they must be one and the same array, and the
-// document's key is the first in order among those of its elements.
-func (p *Pattern) Key(dst []bson.Value, doc bson.Doc, meta Meta, c bson.Collator) ([]bson.Value, error) {
+// document's key is the first in order among those of its elements. Ask, which may be nil, is called now and then while there are many;
+// its error ends the search.
+func (p *Pattern) Key(dst []bson.Value, doc bson.Doc, meta Meta, c bson.Collator, ask func() error) ([]bson.Value, error) {
 	start, arrays := len(dst), 0
 	for i := range p.Parts {
 		part := &p.Parts[i]
@@ -35,7 +36,7 @@ func (p *Pattern) Key(dst []bson.Value, doc bson.Doc, meta Meta, c bson.Collator
 	if arrays == 0 {
 		return dst, nil
 	}
-	return dst, p.spread(dst[start:], doc, c)
+	return dst, p.spread(dst[start:], doc, c, ask)
 }
 
 func metaKey(name string, meta Meta) (bson.Value, error) {
@@ -82,8 +83,8 @@ type cursor struct {
 }
 
 // spread fills key for a document in which at least one part meets an array.
-func (p *Pattern) spread(key []bson.Value, doc bson.Doc, c bson.Collator) error {
-	s := spreader{pattern: p, best: key, collator: c}
+func (p *Pattern) spread(key []bson.Value, doc bson.Doc, c bson.Collator, ask func() error) error {
+	s := spreader{pattern: p, best: key, collator: c, ask: ask}
 	at := make([]cursor, len(p.Parts))
 	for i := range p.Parts {
 		if p.Parts[i].Meta != "" {
@@ -100,6 +101,26 @@ type spreader struct {
 	best     []bson.Value
 	found    bool
 	collator bson.Collator
+	ask      func() error
+	work     int // since ask was called
+}
+
+// workPerAsk is how many values are looked at between two questions, and bytesPerWork how much is as good as one more.
+const (
+	workPerAsk   = 1024
+	bytesPerWork = 256
+)
+
+// tired says, after much work, whether nobody wants the key any more.
+func (s *spreader) tired(at []cursor) error {
+	for i := range at {
+		s.work += 1 + (len(at[i].value.Data)+len(s.best[i].Data))/bytesPerWork
+	}
+	if s.work < workPerAsk || s.ask == nil {
+		return nil
+	}
+	s.work = 0
+	return s.ask()
 }
 
 // run tries every key that the cursors stand for.
@@ -116,7 +137,7 @@ func (s *spreader) run(at []cursor) error {
 	}
 	if array < 0 {
 		s.take(at)
-		return nil
+		return s.tired(at)
 	}
 	next := make([]cursor, len(at))
 	d := at[array].value.Doc()

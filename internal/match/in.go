@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/fieldpath"
+	"github.com/ebbdb/ebb/internal/ordering"
 )
 
 // In matches what equals one of Values or matches one of Regexes. NewIn makes it.
@@ -21,11 +22,19 @@ type In struct {
 
 // NewIn sorts values, which it keeps, and takes out those that are there twice.
 func NewIn(path fieldpath.Path, values []bson.Value, regexes []*Regex, c *collation.Collation) *In {
+	n, _ := newIn(path, values, regexes, c, nil)
+	return n
+}
+
+// newIn is NewIn that asks now and then; the error is the answer.
+func newIn(path fieldpath.Path, values []bson.Value, regexes []*Regex, c *collation.Collation, ask func() error) (*In, error) {
 	compare := func(a, b bson.Value) int { return compareUnder(c, a, b) }
-	slices.SortStableFunc(values, compare)
+	if err := ordering.StableSized(values, compare, func(v bson.Value) int { return len(v.Data) }, ask); err != nil {
+		return nil, err
+	}
 	values = slices.CompactFunc(values, func(a, b bson.Value) bool { return compare(a, b) == 0 })
 	null := slices.ContainsFunc(values, func(v bson.Value) bool { return v.Type == bson.TypeNull })
-	return &In{path, values, regexes, c, null}
+	return &In{path, values, regexes, c, null}, nil
 }
 
 func (n *In) match(c run, s subject) (bool, error) {
@@ -100,5 +109,5 @@ func (p *parsing) in(path fieldpath.Path, array bson.Doc) (Node, error) {
 			values = append(values, v)
 		}
 	}
-	return NewIn(path, values, regexes, p.Collation), nil
+	return newIn(path, values, regexes, p.Collation, p.Exprs.Interrupt())
 }

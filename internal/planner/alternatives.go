@@ -12,6 +12,9 @@ const (
 	// maxOrSolutions is how many ways to find all branches of an $or are considered: MongoDB's
 	// internalQueryEnumerationMaxOrSolutions.
 	maxOrSolutions = 10
+	// maxOrBranches is how many branches these may have together, beyond which fewer are: each takes memory, in the plan and
+	// while plans race.
+	maxOrBranches = 20_000
 	// maxOrDepth bounds $or within $or.
 	maxOrDepth = 10
 )
@@ -58,9 +61,14 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 // alternatives are the ways to find all branches of or, each by an index of its own.
 func (p *planning) alternatives(or *match.Or, outside []predicate, indexes []Index, choice bool, depth int) []access {
 	branches := make([][]access, len(or.Children))
+	most := orSolutions(len(branches))
 	for i, c := range or.Children {
 		branch := conjuncts(c)
-		for _, a := range p.accessesAt(branch, outside, indexes, choice, depth+1) {
+		for k, a := range p.accessesAt(branch, outside, indexes, choice, depth+1) {
+			if k == most { // no pick has more
+				p.reached.Or = true
+				break
+			}
 			branches[i] = append(branches[i], p.settle(a, branch))
 		}
 		if len(branches[i]) == 0 {
@@ -80,10 +88,10 @@ func (p *planning) alternatives(or *match.Or, outside []predicate, indexes []Ind
 
 // picks are choices of one way a branch: the best of each first, then all that differ from it in one branch.
 func (p *planning) picks(branches [][]access) [][]int {
-	out := [][]int{make([]int, len(branches))}
+	out, most := [][]int{make([]int, len(branches))}, orSolutions(len(branches))
 	for i, b := range branches {
 		for k := 1; k < len(b); k++ {
-			if len(out) == maxOrSolutions {
+			if len(out) == most {
 				p.reached.Or = true
 				break
 			}
@@ -93,6 +101,11 @@ func (p *planning) picks(branches [][]access) [][]int {
 		}
 	}
 	return out
+}
+
+// orSolutions is how many ways to find so many branches of an $or are considered.
+func orSolutions(branches int) int {
+	return max(1, min(maxOrSolutions, maxOrBranches/max(1, branches)))
 }
 
 // settle has a hold what is found against the conjuncts that it has not seen to.

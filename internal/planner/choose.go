@@ -27,11 +27,36 @@ func Choose(c Collection, q Query) (*Plan, error) {
 func Candidates(c Collection, q Query) (plans []*Plan, err error) {
 	defer caught(&err)
 	p := &planning{c: c, q: q}
-	plans, err = p.candidates()
+	if plans, err = p.candidates(); err != nil {
+		return plans, err
+	}
+	plans = raced(plans)
 	for _, plan := range plans {
 		plan.Reached = p.reached
 	}
 	return plans, err
+}
+
+// maxRacedNodes is how many nodes the plans of one query may have together: each takes memory while they race.
+const maxRacedNodes = 50_000
+
+// raced are the first of plans that have no more, and the first whatever it has.
+func raced(plans []*Plan) []*Plan {
+	nodes := 0
+	for i, plan := range plans {
+		if nodes += nodesOf(plan.Root); i > 0 && nodes > maxRacedNodes {
+			return slices.Clone(plans[:i])
+		}
+	}
+	return plans
+}
+
+func nodesOf(n Node) int {
+	count := 1
+	for _, child := range n.Children() {
+		count += nodesOf(child)
+	}
+	return count
 }
 
 func (p *planning) candidates() ([]*Plan, error) {

@@ -241,3 +241,35 @@ func BenchmarkManyAlternatives(b *testing.B) {
 		})
 	}
 }
+
+// TestPlansOfManyBranches: the more branches an $or has, the fewer ways to find them all are considered.
+func TestPlansOfManyBranches(t *testing.T) {
+	c := Collection{Indexes: []Index{parseIndex(t, 1, `{key: {a: 1}}`), parseIndex(t, 2, `{key: {b: 1}}`)}}
+	for branches, want := range map[int]int{2: 3, 100: maxOrSolutions, maxOrBranches / 4: 4, maxOrBranches: 1} {
+		or := bson.Build().Array("$or")
+		for i := range branches {
+			or.Object(bson.IndexKey(i)).Int32("a", int32(i)).Int32("b", int32(i)).End()
+		}
+		filter, err := match.NewParser().Parse(or.End().Doc(), match.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plans, err := Candidates(c, Query{Filter: filter}); err != nil || len(plans) != want {
+			t.Errorf("%d plans for %d branches, not %d: %v", len(plans), branches, want, err)
+		}
+	}
+}
+
+// TestRacedPlans: plans that are large take part in no race of many.
+func TestRacedPlans(t *testing.T) {
+	large := &Plan{Root: &Or{}}
+	for range maxRacedNodes / 3 {
+		large.Root.(*Or).Inputs = append(large.Root.(*Or).Inputs, &IndexScan{})
+	}
+	small := &Plan{Root: &IndexScan{}}
+	for want, plans := range map[int][]*Plan{0: nil, 1: {large}, 2: {large, large, large, small}, 3: {small, large, large, large}, 4: {small, small, small, small}} {
+		if got := len(raced(plans)); got != want {
+			t.Errorf("%d of %d plans race, not %d", got, len(plans), want)
+		}
+	}
+}

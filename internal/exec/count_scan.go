@@ -50,7 +50,7 @@ func (s *countScan) count(r *reading, limit int64) (n int64, ok bool, err error)
 
 // Count is how many records the plan finds, counted up to limit when that is not 0.
 func (r *Records) Count(ctx context.Context, limit int64) (n int64, err error) {
-	r.reading.ctx = ctx
+	r.reading.under(ctx)
 	if n = int64(r.kept.len()); limit > 0 {
 		n = min(n, limit)
 	}

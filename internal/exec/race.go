@@ -157,7 +157,7 @@ func failsAlone(err error) bool {
 }
 
 func (r *runner) work(ctx context.Context, enough int) error {
-	r.records.reading.ctx = ctx
+	r.records.reading.under(ctx)
 	r.records.reading.turns.step()
 	s, err := r.records.root.work(&r.records.reading, &r.records.member)
 	switch {

@@ -99,7 +99,7 @@ const stepsBetweenLooks = 16
 
 // advance makes r.rec the next record that matches; ok is false at the end.
 func (r *Records) advance(ctx context.Context) (ok bool, err error) {
-	r.reading.ctx = ctx
+	r.reading.under(ctx)
 	for r.kept.len() > 0 {
 		if ok, err = r.takeKept(); ok || err != nil {
 			return ok, err

@@ -35,6 +35,14 @@ type reading struct {
 	repeats bool
 }
 
+// under tells which call is under way.
+func (r *reading) under(ctx context.Context) {
+	r.ctx = ctx
+	if r.op != nil { // for the loops of the sorts in the plan
+		r.op.root().ctx = ctx
+	}
+}
+
 // reader is the collection in the view of now.
 func (r *reading) reader() (*storage.Reader, error) { return r.src.Reader(r.ctx) }
 

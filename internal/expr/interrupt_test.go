@@ -98,3 +98,15 @@ func TestHeavyArguments(t *testing.T) {
 		t.Errorf("only %d of %d operators were parsed: the generator is of no use", tried, least)
 	}
 }
+
+// TestParsingAsks: what is much to read, or to compile, asks whether the operation goes on.
+func TestParsingAsks(t *testing.T) {
+	stop := errors.New("stop")
+	for _, text := range []string{times(2*ticksPerAsk, `{$add: ["$a", 1]}`), times(2*patternsPerAsk, `{$regexMatch: {input: "$a", regex: "x{100}"}}`)} {
+		asked := 0
+		p := NewParser(Options{Interrupt: func() error { asked++; return stop }})
+		if _, err := p.Parse(bson.MustParse(text), nil); !errors.Is(err, stop) || asked != 1 {
+			t.Errorf("%.60s: asked %d times, %v", text, asked, err)
+		}
+	}
+}

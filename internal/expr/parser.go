@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/pcre"
 )
 
 // Options are what expressions are parsed for.
@@ -50,6 +51,7 @@ type Parser struct {
 	// defers says that what cannot be computed fails when documents come; see Defer.
 	defers   bool
 	computed int // bytes of the constants that were computed and are in use
+	patterns pcre.Budget
 }
 
 // NewParser returns a Parser.
@@ -119,6 +121,14 @@ func (p *Parser) ParseOperator(name string, arg bson.Value, scope *Scope) (Expr,
 	return e.fold(p)
 }
 
+// Patterns bounds the regular expressions of the operation, in filters too; nil for a nil Parser.
+func (p *Parser) Patterns() *pcre.Budget {
+	if p == nil {
+		return nil
+	}
+	return &p.patterns
+}
+
 // Has says whether there is an operator of that name.
 func (p *Parser) Has(name string) bool { return p.table[name] != nil }
 
@@ -128,6 +138,9 @@ func (p *Parser) parse(v bson.Value, scope *Scope) (Expr, error) {
 	defer func() { p.depth-- }()
 	if p.depth > MaxDepth {
 		return nil, mongoerr.New(mongoerr.Overflow, "expression nests deeper than %d levels", MaxDepth)
+	}
+	if err := p.env.tick(); err != nil {
+		return nil, err
 	}
 	switch v.Type {
 	case bson.TypeString:

@@ -35,8 +35,11 @@ func regexShape(f regexEval) named {
 	}
 }
 
+// patternsPerAsk is how many patterns are compiled between two questions whether the operation goes on.
+const patternsPerAsk = 64
+
 // prepareRegex compiles a constant pattern once.
-func prepareRegex(_ *Parser, c *call) error {
+func prepareRegex(p *Parser, c *call) error {
 	regex, ok := Constant(c.args[1])
 	if !ok {
 		return nil
@@ -47,7 +50,11 @@ func prepareRegex(_ *Parser, c *call) error {
 			return nil
 		}
 	}
-	re, err := compileRegex(c.op.Name, regex, options)
+	p.env.ticks += ticksPerAsk / patternsPerAsk
+	if err := p.env.tick(); err != nil {
+		return err
+	}
+	re, err := compileRegex(p.Patterns(), c.op.Name, regex, options)
 	if err != nil {
 		return err
 	}
@@ -70,7 +77,7 @@ func evalRegex(env *Env, c *call, f regexEval) (bson.Value, error) {
 		if err != nil {
 			return options, err
 		}
-		if pattern.re, err = compileRegex(c.op.Name, regex, options); err != nil {
+		if pattern.re, err = compileRegex(nil, c.op.Name, regex, options); err != nil {
 			return regex, err
 		}
 	}
@@ -84,7 +91,7 @@ func evalRegex(env *Env, c *call, f regexEval) (bson.Value, error) {
 }
 
 // compileRegex is the pattern, or nil when it is null.
-func compileRegex(op string, regex, options bson.Value) (*pcre.Regexp, error) {
+func compileRegex(within *pcre.Budget, op string, regex, options bson.Value) (*pcre.Regexp, error) {
 	text, flags := "", ""
 	switch {
 	case regex.Type == bson.TypeRegex:
@@ -115,7 +122,7 @@ func compileRegex(op string, regex, options bson.Value) (*pcre.Regexp, error) {
 	if len(text) > MaxPatternBytes {
 		return nil, mongoerr.New(51111, "Invalid Regex in %s: regular expression is too large", op)
 	}
-	re, err := pcre.Compile(text, flags)
+	re, err := within.Compile(text, flags)
 	if mongoerr.Is(err, 51091) {
 		return nil, mongoerr.New(51111, "Invalid Regex in %s: %s", op, err)
 	}

@@ -168,7 +168,7 @@ func (p *parsing) allElemMatch(path fieldpath.Path, v bson.Value) (Node, error) 
 
 func (p *parsing) allValue(path fieldpath.Path, v bson.Value) (Node, error) {
 	if v.Type == bson.TypeRegex {
-		return parseRegexValue(path, v)
+		return p.regexValue(path, v)
 	}
 	if v.Type == bson.TypeObject {
 		if first := v.Doc().FirstKey(); p.fields[first] != nil && first != "$not" {

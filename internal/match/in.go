@@ -100,7 +100,7 @@ func (p *parsing) in(path fieldpath.Path, array bson.Doc) (Node, error) {
 		case v.Type == bson.TypeUndefined:
 			return nil, badValue("InMatchExpression equality cannot be undefined")
 		case v.Type == bson.TypeRegex:
-			r, err := parseRegexValue(path, v)
+			r, err := p.regexValue(path, v)
 			if err != nil {
 				return nil, err
 			}

@@ -3,6 +3,7 @@ package match
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/pcre"
 )
 
 // JSONSchema matches documents that are valid under a schema. Collation plays no part in it.
@@ -24,7 +25,7 @@ func parseJSONSchema(p *parsing, arg bson.Value) (Node, error) {
 	if arg.Type != bson.TypeObject {
 		return nil, typeMismatch("$jsonSchema must be an object")
 	}
-	s, err := parseSchema(arg.Doc(), true)
+	s, err := parseSchema(arg.Doc(), true, p.Exprs.Patterns())
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +99,8 @@ func isType(want bson.Type) func(bson.Type) bool {
 type schemaParsing struct {
 	*schema
 	top bool // the schema is for whole documents
+	// within bounds the regular expressions.
+	within *pcre.Budget
 }
 
 // keyword is a row of the table of keywords. Rows without parse stand for keywords that others read or that say nothing.
@@ -126,8 +129,8 @@ func keywords() []keyword {
 	}
 }
 
-func parseSchema(d bson.Doc, top bool) (*schema, error) {
-	p := &schemaParsing{&schema{source: d}, top}
+func parseSchema(d bson.Doc, top bool, within *pcre.Budget) (*schema, error) {
+	p := &schemaParsing{&schema{source: d}, top, within}
 	table := keywords()
 	given := map[string]bson.Value{}
 	for it := d.Iter(); it.Next(); {

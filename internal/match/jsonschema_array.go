@@ -39,7 +39,7 @@ func parseUniqueItems(p *schemaParsing, arg bson.Value) error {
 func parseItems(p *schemaParsing, arg bson.Value) error {
 	switch arg.Type {
 	case bson.TypeObject:
-		s, err := parseSchema(arg.Doc(), false)
+		s, err := parseSchema(arg.Doc(), false, p.within)
 		if err == nil {
 			p.items("items", 0, "At least one item did not match the sub-schema", func(int) *schema { return s })
 		}
@@ -53,7 +53,7 @@ func parseItems(p *schemaParsing, arg bson.Value) error {
 		if it.Value().Type != bson.TypeObject {
 			return typeMismatch("$jsonSchema keyword 'items' requires that each element of the array is an object, but found a %s", it.Value().Type)
 		}
-		s, err := parseSchema(it.Value().Doc(), false)
+		s, err := parseSchema(it.Value().Doc(), false, p.within)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func parseAdditionalItems(p *schemaParsing, arg bson.Value) error {
 	var s *schema
 	if arg.Type == bson.TypeObject {
 		var err error
-		if s, err = parseSchema(arg.Doc(), false); err != nil {
+		if s, err = parseSchema(arg.Doc(), false, p.within); err != nil {
 			return err
 		}
 	}

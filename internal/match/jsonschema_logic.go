@@ -15,7 +15,7 @@ func (p *schemaParsing) schemas(name string, arg bson.Value) ([]*schema, error) 
 		if it.Value().Type != bson.TypeObject {
 			return nil, typeMismatch("$jsonSchema keyword '%s' must be an array of objects, but found an element of type %s", name, it.Value().Type)
 		}
-		s, err := parseSchema(it.Value().Doc(), p.top)
+		s, err := parseSchema(it.Value().Doc(), p.top, p.within)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func parseNotSchema(p *schemaParsing, arg bson.Value) error {
 	if arg.Type != bson.TypeObject {
 		return typeMismatch("$jsonSchema keyword 'not' must be an object, but found an element of type %s", arg.Type)
 	}
-	s, err := parseSchema(arg.Doc(), p.top)
+	s, err := parseSchema(arg.Doc(), p.top, p.within)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func parseProperties(p *schemaParsing, arg bson.Value) error {
 		if it.Value().Type != bson.TypeObject {
 			return typeMismatch("Nested schema for $jsonSchema property '%s' must be an object", it.Key())
 		}
-		s, err := parseSchema(it.Value().Doc(), false)
+		s, err := parseSchema(it.Value().Doc(), false, p.within)
 		if err != nil {
 			return err
 		}
@@ -94,11 +94,11 @@ func (p *schemaParsing) patterns() ([]property, error) {
 		if it.Value().Type != bson.TypeObject {
 			return nil, typeMismatch("$jsonSchema keyword 'patternProperties' has property '%s' which is not an object", it.Key())
 		}
-		re, err := pcre.Compile(it.Key(), "")
+		re, err := p.within.Compile(it.Key(), "")
 		if err != nil {
 			return nil, badValue("Invalid regular expression in $jsonSchema keyword 'patternProperties': %s", mongoerr.From(err).Message)
 		}
-		s, err := parseSchema(it.Value().Doc(), false)
+		s, err := parseSchema(it.Value().Doc(), false, p.within)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func parseAdditionalProperties(p *schemaParsing, arg bson.Value) error {
 	}
 	var s *schema
 	if arg.Type == bson.TypeObject {
-		if s, err = parseSchema(arg.Doc(), false); err != nil {
+		if s, err = parseSchema(arg.Doc(), false, p.within); err != nil {
 			return err
 		}
 	} else if arg.Bool() {
@@ -309,7 +309,7 @@ func parseDependencies(p *schemaParsing, arg bson.Value) error {
 		var err error
 		switch v := it.Value(); v.Type {
 		case bson.TypeObject:
-			d.schema, err = parseSchema(v.Doc(), p.top)
+			d.schema, err = parseSchema(v.Doc(), p.top, p.within)
 		case bson.TypeArray:
 			d.needs, err = schemaNames("dependencies", v)
 		default:

@@ -7,7 +7,6 @@ import (
 	"github.com/cockroachdb/apd/v3"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/pcre"
 )
 
 // parseBound parses minimum and maximum, which may be made exclusive by a keyword beside.
@@ -86,7 +85,7 @@ func parsePattern(p *schemaParsing, arg bson.Value) error {
 	if arg.Type != bson.TypeString {
 		return typeMismatch("$jsonSchema keyword 'pattern' must be a string")
 	}
-	re, err := pcre.Compile(arg.Str(), "")
+	re, err := p.within.Compile(arg.Str(), "")
 	if err != nil {
 		return err
 	}

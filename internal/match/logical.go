@@ -141,7 +141,7 @@ func parseNor(p *parsing, arg bson.Value) (Node, error) {
 func parseNot(p *parsing, path fieldpath.Path, arg bson.Value, _ bson.Doc) (Node, error) {
 	switch {
 	case arg.Type == bson.TypeRegex:
-		n, err := parseRegexValue(path, arg)
+		n, err := p.regexValue(path, arg)
 		return &Not{n}, err
 	case arg.Type != bson.TypeObject:
 		return nil, badValue("$not needs a regex or a document")

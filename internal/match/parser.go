@@ -155,7 +155,7 @@ func (p *parsing) condition(and *And, key string, v bson.Value) error {
 	case isOperators(v, false):
 		return p.operators(and, path, v.Doc())
 	case v.Type == bson.TypeRegex:
-		n, err := parseRegexValue(path, v)
+		n, err := p.regexValue(path, v)
 		if err == nil {
 			and.Children = append(and.Children, n)
 		}

@@ -14,8 +14,8 @@ type Regex struct {
 	Compiled         *pcre.Regexp
 }
 
-func newRegex(path fieldpath.Path, pattern, options string) (*Regex, error) {
-	re, err := pcre.Compile(pattern, options)
+func (p *parsing) regex(path fieldpath.Path, pattern, options string) (*Regex, error) {
+	re, err := p.Exprs.Patterns().Compile(pattern, options)
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +37,14 @@ func (n *Regex) test(c run, v bson.Value) (bool, error) {
 	return false, nil
 }
 
-// parseRegexValue parses a regular expression that stands as a value.
-func parseRegexValue(path fieldpath.Path, v bson.Value) (*Regex, error) {
+// regexValue parses a regular expression that stands as a value.
+func (p *parsing) regexValue(path fieldpath.Path, v bson.Value) (*Regex, error) {
 	pattern, options := v.Regex()
-	return newRegex(path, pattern, options)
+	return p.regex(path, pattern, options)
 }
 
 // parseRegex parses $regex together with the $options beside it.
-func parseRegex(_ *parsing, path fieldpath.Path, _ bson.Value, beside bson.Doc) (Node, error) {
+func parseRegex(p *parsing, path fieldpath.Path, _ bson.Value, beside bson.Doc) (Node, error) {
 	var pattern, options string
 	for it := beside.Iter(); it.Next(); {
 		v := it.Value()
@@ -75,7 +75,7 @@ func parseRegex(_ *parsing, path fieldpath.Path, _ bson.Value, beside bson.Doc) 
 			options = v.Str()
 		}
 	}
-	return newRegex(path, pattern, options)
+	return p.regex(path, pattern, options)
 }
 
 func parseRegexOptions(_ *parsing, _ fieldpath.Path, _ bson.Value, beside bson.Doc) (Node, error) {

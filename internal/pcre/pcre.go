@@ -30,12 +30,15 @@ const (
 type Regexp struct {
 	pattern, options string
 
-	literal  string // when kind is not general: what to look for
-	kind     kind
-	re2      *regexp.Regexp
-	back     func() (*regexp2.Regexp, error) // compiled when first needed
-	names    []string                        // of the groups, "" for those without
-	keepsOut bool                            // \K: the match does not start where it starts
+	literal string // when kind is not general: what to look for
+	kind    kind
+	re2     func() *regexp.Regexp           // nil where RE2 cannot do it
+	back    func() (*regexp2.Regexp, error) // compiled when first needed
+	bytes   int                             // about what both take
+	// linear and backtracking are what RE2 and the other engine read.
+	linear, backtracking string
+	names                []string // of the groups, "" for those without
+	keepsOut             bool     // \K: the match does not start where it starts
 	// instructions is how many RE2 has.
 	instructions func() int
 	re2Long      bool // RE2 tells whether there is a match, but not where it ends
@@ -81,23 +84,31 @@ func (r *Regexp) build(t *translation) error {
 			r.kind = hasPrefix
 		}
 	}
-	text := string(t.back)
-	r.back = sync.OnceValues(func() (*regexp2.Regexp, error) {
-		re, err := regexp2.Compile(text, regexp2.OptionMaintainCaptureOrder(), regexp2.OptionMaxBacktrackingStackSize(maxStack))
-		if err != nil {
-			return nil, invalid("%s", err)
-		}
-		re.MatchTimeout = MatchTimeout
-		return re, nil
-	})
-	if !t.re2No {
-		if re, err := regexp.Compile(string(t.re2)); err == nil {
-			r.re2, r.instructions = re, sync.OnceValue(func() int { return instructions(string(t.re2)) })
+	r.linear, r.backtracking = string(t.re2), string(t.back)
+	r.back = sync.OnceValues(func() (*regexp2.Regexp, error) { return compileBacktracking(r.backtracking) })
+	r.bytes = patternBytes * len(r.backtracking)
+	if t.re2No {
+		_, err := r.back()
+		return err
+	}
+	if n, ok := linearBytes(r.linear); ok && n <= maxLinearBytes {
+		if re, err := regexp.Compile(r.linear); err == nil {
+			r.re2, r.instructions = func() *regexp.Regexp { return re }, sync.OnceValue(func() int { return instructions(r.linear) })
+			r.bytes += n
 			return nil
 		}
 	}
 	_, err := r.back()
 	return err
+}
+
+func compileBacktracking(text string) (*regexp2.Regexp, error) {
+	re, err := regexp2.Compile(text, regexp2.OptionMaintainCaptureOrder(), regexp2.OptionMaxBacktrackingStackSize(maxStack))
+	if err != nil {
+		return nil, invalid("%s", err)
+	}
+	re.MatchTimeout = MatchTimeout
+	return re, nil
 }
 
 func invalid(format string, args ...any) error {
@@ -129,9 +140,9 @@ func (r *Regexp) Match(s string, ask Ask) (bool, error) {
 	case r.kind == hasPrefix:
 		return strings.HasPrefix(s, r.literal), nil
 	case r.re2 != nil && r.slow(s):
-		return matchAsking(r.re2, s, ask)
+		return matchAsking(r.re2(), s, ask)
 	case r.re2 != nil:
-		return r.re2.MatchString(s), nil
+		return r.re2().MatchString(s), nil
 	}
 	re, err := r.back()
 	if err != nil {
@@ -156,6 +167,7 @@ type Matches struct {
 	ask   Ask
 	at    int // where RE2's match, the first, has ended, or where the search goes on behind an empty one
 	began bool
+	back  *regexp2.Regexp // once it is needed
 	last  *regexp2.Match
 }
 
@@ -175,10 +187,10 @@ func (m *Matches) Next() ([]int, error) {
 	m.began = true
 	// RE2 cannot start in the middle and still see what stands before; the backtracking engine can.
 	if m.r.slow(m.s) {
-		at, err := findAsking(m.r.re2, m.s, m.ask)
+		at, err := findAsking(m.r.re2(), m.s, m.ask)
 		return m.note(at), err
 	}
-	return m.note(m.r.re2.FindStringSubmatchIndex(m.s)), nil
+	return m.note(m.r.re2().FindStringSubmatchIndex(m.s)), nil
 }
 
 // note remembers where RE2's match has ended.
@@ -195,15 +207,16 @@ func (m *Matches) note(at []int) []int {
 
 // backtrack takes all but the first match from the one before, since the engine reads the subject anew for each search that
 // begins without one.
-func (m *Matches) backtrack() ([]int, error) {
-	re, err := m.r.back()
-	if err != nil {
-		return nil, err
+func (m *Matches) backtrack() (_ []int, err error) {
+	if m.back == nil {
+		if m.back, err = m.r.back(); err != nil {
+			return nil, err
+		}
 	}
 	if m.last == nil {
-		m.last, err = re.FindStringMatchStartingAt(m.s, m.at)
+		m.last, err = m.back.FindStringMatchStartingAt(m.s, m.at)
 	} else {
-		m.last, err = re.FindNextMatch(m.last)
+		m.last, err = m.back.FindNextMatch(m.last)
 	}
 	m.began = true
 	if err != nil {

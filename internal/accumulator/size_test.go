@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/javascript"
+	"github.com/ebbdb/ebb/internal/testheap"
 )
 
 // TestSizeIsWhatIsHeld: a Fold takes about as much memory as it says, in few groups of many values as in many of few, so
@@ -30,14 +31,14 @@ func TestSizeIsWhatIsHeld(t *testing.T) {
 		f.add(f.start(), docOf(0)) // has what they all share made
 		for _, c := range []struct{ groups, values int }{{2, 40_000}, {2_000, 3}} {
 			folds := make([]Fold, c.groups)
-			before := heap()
+			before := testheap.Bytes()
 			for g := range folds {
 				folds[g] = f.start()
 				for i := range c.values {
 					f.add(folds[g], docOf((i*7919)%c.values))
 				}
 			}
-			took := heap() - before
+			took := testheap.Bytes() - before
 			said := 0
 			for _, fold := range folds {
 				said += fold.Size()
@@ -54,13 +55,4 @@ func TestSizeIsWhatIsHeld(t *testing.T) {
 func docOf(i int) bson.Doc {
 	b := bson.Build().Int32("v", int32(i)).Value("a", bson.ArrayOf(bson.Int32(int32(i)), bson.String("x")))
 	return b.Object("d").Int32(fmt.Sprint("f", i), int32(i)).End().Doc()
-}
-
-// heap is how many bytes are in use.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -39,6 +39,15 @@ func (h *harness) set(name, value string) {
 	}
 }
 
+// limiting is a harness whose limiter is enabled.
+func limiting(t *testing.T, perSecond, burst string) *harness {
+	h := newHarness(t)
+	h.set("RatePerSec", perSecond)
+	h.set("BurstCapacitySecs", burst)
+	h.set("RateLimiterEnabled", "true")
+	return h
+}
+
 func (h *harness) admits(address string, want bool) {
 	h.Helper()
 	if got := h.Admit(from(address), h.stopping); got != want {
@@ -62,9 +71,8 @@ func TestAllComeInUntilItIsEnabled(t *testing.T) {
 	if !none.Admit(from("10.1.1.1"), nil) || !New(clock.Wall()).Admit(from("10.1.1.1"), nil) || none.Stats() != (Stats{}) {
 		t.Error("no limiter, or one without parameters, limits")
 	}
-	h := newHarness(t)
-	h.set("RatePerSec", "1")
-	h.set("BurstCapacitySecs", "1")
+	h := limiting(t, "1", "1")
+	h.set("RateLimiterEnabled", "false")
 	for range 5 {
 		h.admits("10.1.1.1", true)
 	}
@@ -74,11 +82,8 @@ func TestAllComeInUntilItIsEnabled(t *testing.T) {
 }
 
 func TestRateBurstAndQueue(t *testing.T) {
-	h := newHarness(t)
-	h.set("RatePerSec", "2")
-	h.set("BurstCapacitySecs", "1.5")
+	h := limiting(t, "2", "1.5")
 	h.set("MaxQueueDepth", "2")
-	h.set("RateLimiterEnabled", "true")
 	h.set("RateLimiterBypass", `{ranges: ["192.168.0.0/16"]}`)
 	for range 3 {
 		h.admits("10.1.1.1", true)
@@ -112,10 +117,7 @@ func TestRateBurstAndQueue(t *testing.T) {
 
 // TestBurstBelowOne: there is never a whole token.
 func TestBurstBelowOne(t *testing.T) {
-	h := newHarness(t)
-	h.set("RatePerSec", "1")
-	h.set("BurstCapacitySecs", "0.001")
-	h.set("RateLimiterEnabled", "true")
+	h := limiting(t, "1", "0.001")
 	h.admits("10.1.1.1", false)
 	h.turned.Advance(time.Hour)
 	h.admits("10.1.1.1", false)

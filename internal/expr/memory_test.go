@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/testheap"
 )
 
 // times is n times an expression, in one list.
@@ -113,12 +114,12 @@ func TestConstantsAreBounded(t *testing.T) {
 		fmt.Fprintf(&vars, "v%d: %s, ", i, range12MB)
 	}
 	p := testParser()
-	before := heapInUse()
+	before := testheap.Bytes()
 	e, err := p.Parse(bson.MustParse(`{$let: {vars: {`+vars.String()+`}, in: {$size: "$$v39"}}}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := heapInUse(); after > before+2*maxComputedBytes {
+	if after := testheap.Bytes(); after > before+2*maxComputedBytes {
 		t.Errorf("the expression holds %d bytes", after-before)
 	}
 	if _, err := e.Eval(p.NewEnv()); codeOf(err) != mongoerr.ExceededMemoryLimit {

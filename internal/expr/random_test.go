@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/testheap"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
@@ -226,11 +226,11 @@ func TestRandomExpressions(t *testing.T) {
 	seed := testseed.Of(t)
 	var at atomic.Uint64
 	defer watch(seed, &at)()
-	started, good, before := clock.Wall().Now(), uint64(0), uint64(0)
+	started, good, before := clock.Wall().Now(), uint64(0), int64(0)
 	for n := uint64(0); n < fewest || clock.Since(clock.Wall(), started) < *tryFor; n++ {
 		at.Store(n)
 		if n == fewest/2 { // what is kept for good is there
-			before = heapInUse()
+			before = testheap.Bytes()
 		}
 		if tryRandom(t, seed+n) {
 			good++
@@ -241,7 +241,7 @@ func TestRandomExpressions(t *testing.T) {
 	if good < n/10 {
 		t.Errorf("only %d of %d expressions have a value: the generator is of no use", good, n)
 	}
-	if after := heapInUse(); after > before+maxHeapGrowth {
+	if after := testheap.Bytes(); after > before+maxHeapGrowth {
 		t.Errorf("seed %d: the heap has grown from %d to %d bytes over %d expressions", seed, before, after, n)
 	}
 }
@@ -264,13 +264,6 @@ func watch(seed uint64, at *atomic.Uint64) (stop func()) {
 		}
 	}()
 	return func() { close(done) }
-}
-
-func heapInUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 func FuzzExpressions(f *testing.F) {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testheap"
 )
 
 // TestBudget: very many patterns, each of which is compiled to much more than it is long, take no more than their Budget, and
@@ -12,7 +14,7 @@ import (
 func TestBudget(t *testing.T) {
 	var b Budget
 	var patterns []*Regexp
-	before := heap()
+	before := testheap.Bytes()
 	for i := range 2000 {
 		r, err := b.Compile(fmt.Sprintf("(x{900})%d", i), "i")
 		if err != nil {
@@ -20,7 +22,7 @@ func TestBudget(t *testing.T) {
 		}
 		patterns = append(patterns, r)
 	}
-	if took := heap() - before; took > 2*maxCompiledBytes {
+	if took := testheap.Bytes() - before; took > 2*maxCompiledBytes {
 		t.Errorf("%d patterns take %d bytes", len(patterns), took)
 	}
 	for _, i := range []int{0, len(patterns) - 1} {
@@ -51,7 +53,7 @@ func TestBytes(t *testing.T) {
 	for _, pattern := range []string{"x{900}y", strings.Repeat("lorem", 1000) + ".", `\pL{300}z`, "(a|b|c){300}"} {
 		const n = 30
 		var all [n]*Regexp
-		before := heap()
+		before := testheap.Bytes()
 		for i := range all {
 			r, err := Compile(pattern, "")
 			if err != nil {
@@ -59,7 +61,7 @@ func TestBytes(t *testing.T) {
 			}
 			all[i] = r
 		}
-		took := int(heap()-before) / n
+		took := int(testheap.Bytes()-before) / n
 		if said := all[0].bytes; took > 2*said || said > 4*took {
 			t.Errorf("%.20s takes %d bytes and says %d", pattern, took, said)
 		}
@@ -69,13 +71,4 @@ func TestBytes(t *testing.T) {
 	if err != nil || r.re2 != nil {
 		t.Errorf("a pattern of %d bytes is RE2's: %v", 80*1000*instructionBytes, err)
 	}
-}
-
-// heap is how many bytes are in use.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

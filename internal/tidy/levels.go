@@ -18,7 +18,7 @@ type level struct {
 // house is the table of levels, lowest first. A new package goes into the lowest level that lies above all it imports.
 func house() []level {
 	return []level{
-		{"machine", []string{"internal/host", "internal/serverlog", "internal/dbpath", "internal/netrange", "internal/testseed", "internal/register", "internal/standin", "internal/spill"}},
+		{"machine", []string{"internal/host", "internal/serverlog", "internal/dbpath", "internal/netrange", "internal/testseed", "internal/testheap", "internal/register", "internal/standin", "internal/spill"}},
 		{"values", []string{"internal/clock", "internal/handover", "internal/certificate/...", "internal/mongoerr", "internal/ordering", "internal/bson/...", "internal/javascript", "internal/memory", "internal/throttle", "internal/namespace", "internal/auth/privilege", "internal/auth/role", "internal/auth/scram", "internal/auth/patience", "internal/auth/ldap/...", "internal/auth/oidc/...", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/geo", "internal/keystring", "internal/resumetoken", "internal/textsearch"}},
 		{"language", []string{"internal/changestream", "internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
 		{"pipeline", []string{"internal/pipeline"}},

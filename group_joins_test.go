@@ -125,6 +125,14 @@ func TestAddedOfAnotherSet(t *testing.T) {
 		}
 		s.directs[1] = nil
 	}
+	var r struct{ Config bson.M }
+	if err := s.direct(0).Database("admin").RunCommand(t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	r.Config["version"], r.Config["members"] = 2, append(r.Config["members"].(bson.A), bson.M{"_id": 7, "host": host})
+	if err := s.command(s.direct(0), bson.M{"replSetReconfig": r.Config}); code(err) != 74 || !strings.Contains(err.Error(), "replica set") {
+		t.Errorf("one of another set that answers: %v", err)
+	}
 	away()
 	s.reconfig(func(m bson.A) bson.A { return append(m, bson.M{"_id": 7, "host": host}) })
 	tells := func(text string, health float64) {

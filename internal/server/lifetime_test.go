@@ -328,6 +328,13 @@ func TestEstablishment(t *testing.T) {
 	}
 	turned.Advance(time.Second)
 	want(t, second.ask(`{ ping: 2 }`), `{ body: { ping: 2 }, ok: 1.0 }`)
+	// Who has given up keeps his place until his turn comes.
+	queued().Close()
+	s.dial().wantClosed()
+	turned.Advance(time.Second)
+	for s.Stats().Current != 2 {
+		runtime.Gosched()
+	}
 	third := queued()
 	s.stop()
 	third.wantClosed()

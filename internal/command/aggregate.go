@@ -61,7 +61,7 @@ func aggregate(op *Op) (bson.Doc, error) {
 
 func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r := aggregateRequest{call: op.pipe()}
-	r.ReadConcern, r.Replicated, r.Stable = op.ReadConcern.Level, op.Replica != nil, op.APIStrict
+	r.ReadConcern, r.Replicated = op.ReadConcern.Level, op.Replica != nil
 	switch v := a.Value(op.Name()); {
 	case v.Type == bson.TypeString:
 		r.NS = a.asKept(namespace.NS{DB: op.DB, Coll: string([]byte(v.Str()))})

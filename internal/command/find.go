@@ -63,7 +63,7 @@ func find(op *Op) (bson.Doc, error) {
 }
 
 func (op *Op) parseFind(a *Args, r *findRequest) error {
-	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages()}
+	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages()}
 	r.NS = a.Collection(op.DB)
 	if r.Filter = a.Doc("filter"); r.Filter == nil && a.Value("filter").Type == bson.TypeNull {
 		a.Fail(a.wrongType("filter", bson.TypeNull, []bson.Type{bson.TypeObject})) // the one field of find that null does not leave out

@@ -30,10 +30,26 @@ func CheckMeta(v bson.Value) (string, error) {
 	return v.Str(), nil
 }
 
-func parseMeta(_ *Parser, op *Operator, arg bson.Value, _ *Scope) (Expr, error) {
+// CheckStableMeta refuses the kinds of metadata that are outside of the first version of the stable API.
+func CheckStableMeta(kinds ...string) error {
+	for _, kind := range kinds {
+		switch kind {
+		case "textScore", "searchScore", "searchScoreDetails", "searchRootDocumentId", "searchHighlights", "searchSequenceToken", "indexKey", "score", "scoreDetails", "stream":
+			return mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict is true with an unstable meta field \"%s\"", kind)
+		}
+	}
+	return nil
+}
+
+func parseMeta(p *Parser, op *Operator, arg bson.Value, _ *Scope) (Expr, error) {
 	kind, err := CheckMeta(arg)
 	if err != nil {
 		return nil, err
+	}
+	if p.opts.Stable {
+		if err := CheckStableMeta(kind); err != nil {
+			return nil, err
+		}
 	}
 	return &meta{kind}, nil
 }

@@ -28,6 +28,8 @@ type Options struct {
 	Definition bool
 	// Validator says that the expressions are a validator's, which has no JavaScript.
 	Validator bool
+	// Stable refuses what is outside of the first version of the stable API.
+	Stable bool
 	// UserRoles is $$USER_ROLES; Missing where there is none.
 	UserRoles bson.Value
 	// Interrupt ends long loops, see Env.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -53,8 +54,13 @@ func (p *Pipeline) CheckTransaction() error {
 func (p *Pipeline) CheckStable() error {
 	for _, s := range p.Stages {
 		unstable := isUnstable(s.Name())
-		if c, ok := s.(*ChangeStream); ok {
-			if err := c.checkStable(); err != nil {
+		switch s := s.(type) {
+		case *ChangeStream:
+			if err := s.checkStable(); err != nil {
+				return err
+			}
+		case *Sort:
+			if err := expr.CheckStableMeta(s.Pattern.Meta()...); err != nil {
 				return err
 			}
 		}

@@ -24,11 +24,10 @@ type Aggregate struct {
 	NS       namespace.NS
 	Pipeline bson.Value // an array of stages
 	Hint     bson.Value
-	// ReadConcern is the level asked for, "" when none was; Stable refuses what is outside of the first version of the stable API.
+	// ReadConcern is the level asked for, "" when none was.
 	ReadConcern string
 	// Replicated says that the server is a member of a replica set, which has all levels.
 	Replicated bool
-	Stable     bool
 	// MapReduce, when not nil, is what happens to the documents of Pipeline.
 	MapReduce *pipeline.MapReduce
 }
@@ -95,7 +94,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	if a.Stable {
+	if call.Stable {
 		if err := pipeline.CheckStableNames(a.Pipeline); err != nil {
 			return nil, nil, err
 		}
@@ -117,7 +116,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, NeedsReplicaSet(a.ReadConcern)
 		}
 	}
-	if a.Stable {
+	if call.Stable {
 		if err := pl.CheckStable(); err != nil {
 			return nil, nil, err
 		}

@@ -118,6 +118,8 @@ type Call struct {
 	NoNow, Definition bool
 	// Validator says that expressions are a validator's, see expr.Options.
 	Validator bool
+	// Stable refuses what is outside of the first version of the stable API.
+	Stable bool
 	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 where there is none.
 	ClusterTime uint64
 	// UserRoles is $$USER_ROLES; Missing where there is none.
@@ -181,7 +183,7 @@ func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection
 		}
 		l.collation = def
 	}
-	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, UserRoles: c.UserRoles, Definition: c.Definition, Validator: c.Validator, Globals: c.Globals, Interrupt: l.interrupted}
+	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, UserRoles: c.UserRoles, Definition: c.Definition, Validator: c.Validator, Stable: c.Stable, Globals: c.Globals, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

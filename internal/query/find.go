@@ -168,6 +168,9 @@ func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collectio
 			err = p.sortNaturally(natural)
 		} else {
 			p.order, err = sortpattern.Parse(p.Sort)
+			if err == nil && p.call.Stable {
+				err = expr.CheckStableMeta(p.order.Meta()...)
+			}
 		}
 		if err != nil {
 			return err

@@ -27,6 +27,12 @@ import (
 // What is written is kept as long as that drives out nothing but an older value of its key: much is written that nobody
 // reads.
 //
+// A cache that favours short values (NewFavouringShort) has them outlive longer ones. Where a look into the store costs the same
+// however long the value is, a byte spares more looks the shorter its value: the entry of an index that leads to a record
+// takes a tenth or less of what that takes. So a short value stays although nobody has asked for it lately, and enters when it
+// is written although longer ones go for it, as long as short ones take no more than a share of the cache (shortShare); those that are
+// asked for may take more.
+//
 // Readers take no lock. One that looks at the list of ranges, then at a shard, may see either as it was at any time since it
 // began: what was changed meanwhile it does not see in its view either.
 //
@@ -55,6 +61,10 @@ const (
 	chunksPerShard = 8
 	// maxChunk bounds a chunk: the first costs that much in a store that keeps little.
 	maxChunk = 256 << 10
+	// maxShort is how long a short value is: that of an index entry, which has a record's id, but no record, which has a document.
+	maxShort = 32
+	// shortShare is the share of a cache, one in so many, up to which short values are favoured.
+	shortShare = 4
 )
 
 // New is an empty cache that holds so many bytes at most. Close it.
@@ -64,6 +74,15 @@ func New(budget int64) *Cache {
 	for i := range c.shards {
 		c.shards[i].view = &c.views[i]
 		c.views[i].Store(&view{table: newTable(minTableBits)})
+	}
+	return c
+}
+
+// NewFavouringShort is New for a store in which a look costs the same however long the value is: short values outlive longer ones.
+func NewFavouringShort(budget int64) *Cache {
+	c := New(budget)
+	for i := range c.shards {
+		c.shards[i].favoured = c.budget / shortShare
 	}
 	return c
 }
@@ -182,7 +201,7 @@ func (c *Cache) Write(key, value []byte, sequence uint64) {
 	defer s.mu.Unlock()
 	s.changed = sequence
 	takes := c.takes(key, value)
-	if takes && s.bytes+sizeOf(key, value) <= c.budget {
+	if takes && (s.bytes+sizeOf(key, value) <= c.budget || s.favours(value)) {
 		c.put(s, short, key, value, sequence) // without a look at what was there
 		return
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // shard keeps the values of some keys. It is a log: values are added to its youngest chunk, and the oldest chunk goes
-// when there is no room; of its values those that were asked for stay once more, up to half of them. The collector sees a
-// few large pieces of memory without pointers.
+// when there is no room; of its values those that were asked for, and short ones that are favoured, stay once more, up to half of
+// them. The collector sees a few large pieces of memory without pointers.
 type shard struct {
 	// view is what readers look at, without the lock. Its table changes under their eyes; all else is replaced.
 	view *atomic.Pointer[view]
@@ -22,6 +22,8 @@ type shard struct {
 	bytes   int
 	dead    int // up to where chunks[0] is known to hold nothing that counts
 	passed  int // how many entries that is
+	// short is how many of the bytes are those of short values, which are favoured as long as it is below favoured; 0: never.
+	short, favoured int
 	// stale is how many slots of the table, at most, have places in chunks that went as a whole, the oldest of which was
 	// numbered staleFrom.
 	stale     int
@@ -32,6 +34,7 @@ type chunk struct {
 	data  []byte
 	end   int // of what is written
 	bytes int // with what the entries take elsewhere
+	short int // of those, the bytes of short values
 }
 
 // view is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
@@ -82,6 +85,10 @@ func (s *shard) add(hash uint32, key, value []byte, since uint64, size int) (kep
 	c.end += entryLength(key, value)
 	c.bytes += sizeOf(key, value)
 	s.bytes += sizeOf(key, value)
+	if isShort(value) {
+		c.short += sizeOf(key, value)
+		s.short += sizeOf(key, value)
+	}
 	s.set(hash, placeOf(s.view.Load().first+uint32(len(s.chunks)-1), start))
 	return e.value()
 }
@@ -150,19 +157,44 @@ func (s *shard) remove(hash uint32) bool {
 	return true
 }
 
-// evict lets the oldest chunk go, but for what stays once more. The shard must have one.
+func isShort(value []byte) bool { return len(value) <= maxShort }
+
+// favours says whether a value is one that longer ones go for.
+func (s *shard) favours(value []byte) bool { return isShort(value) && s.short < s.favoured }
+
+// evict lets the oldest chunk go, but for what stays once more: short values first, where they are favoured. The shard must have one.
 func (s *shard) evict(size int) {
 	oldest, number := s.pop()
-	stays := oldest.bytes / 2
-	for start := 0; start < oldest.end; {
-		e := entryAt(oldest.data[start:])
-		if s.find(e.hash()) == placeOf(number, start) {
-			if n := sizeOf(e.key(), e.value()); e.used() && n <= stays {
-				stays -= n
-				s.add(e.hash(), e.key(), e.value(), e.since(), size)
-			} else {
-				s.remove(e.hash())
+	room := oldest.bytes / 2
+	stays := func(e entry) bool {
+		n := sizeOf(e.key(), e.value())
+		if n > room || !e.used() && !s.favours(e.value()) {
+			return false
+		}
+		room -= n
+		s.add(e.hash(), e.key(), e.value(), e.since(), size)
+		return true
+	}
+	if s.favoured > 0 {
+		s.each(oldest, number, func(e entry) {
+			if isShort(e.value()) {
+				stays(e)
 			}
+		})
+	}
+	s.each(oldest, number, func(e entry) {
+		if !stays(e) {
+			s.remove(e.hash())
+		}
+	})
+}
+
+// each visits what is still to be found in a chunk that was taken out, and had that number.
+func (s *shard) each(c *chunk, number uint32, visit func(entry)) {
+	for start := 0; start < c.end; {
+		e := entryAt(c.data[start:])
+		if s.find(e.hash()) == placeOf(number, start) {
+			visit(e)
 		}
 		start += entryLength(e.key(), e.value())
 	}
@@ -176,6 +208,7 @@ func (s *shard) pop() (oldest *chunk, number uint32) {
 	s.chunks = s.chunks[1:]
 	s.dead, s.passed = 0, 0
 	s.bytes -= oldest.bytes
+	s.short -= oldest.short
 	s.publish(v.first+1, v.table)
 	return oldest, v.first
 }

@@ -145,7 +145,7 @@ func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 		return nil, errors.Join(err, store.Close())
 	}
 	e.views.publish(view{ts: got.ts})
-	e.commits = newCommitter(e, rowcache.New(o.RowCacheBytes), got.last.number, got.last.millis)
+	e.commits = newCommitter(e, rowcache.NewFavouringShort(o.RowCacheBytes), got.last.number, got.last.millis)
 	e.reclaims = newReclaimer(e, got.outside)
 	go e.keep() // what is read now may take longer than the lease lasts
 	if err := e.load(); err != nil {

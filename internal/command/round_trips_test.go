@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // TestRoundTrips counts what an operation asks of a TiKV cluster, of which nothing is in the server's memory, and what of PD. The cluster in memory commits
@@ -40,6 +42,12 @@ func TestRoundTrips(t *testing.T) {
 		documents = append(documents, fmt.Sprintf("{_id: %d, n: %d, text: '%s'}", i, i, strings.Repeat("x", 100)))
 	}
 	run(h, "{insert: 'c', documents: ["+strings.Join(documents, ", ")+"]}")
+	run(h, "{createIndexes: 'apart', indexes: [{key: {m: 1}, name: 'm'}]}")
+	var apart []string
+	for i := range 1000 {
+		apart = append(apart, fmt.Sprintf("{_id: %d, m: %d, text: '%s'}", i, i*37%1000, strings.Repeat("x", 100)))
+	}
+	run(h, "{insert: 'apart', documents: ["+strings.Join(apart, ", ")+"]}")
 	run(h, "{create: 'clustered', clusteredIndex: {key: {_id: 1}, unique: true}}")
 	run(h, "{insert: 'clustered', documents: ["+strings.Join(documents, ", ")+"]}")
 	if err := filled.Close(); err != nil {
@@ -52,6 +60,9 @@ func TestRoundTrips(t *testing.T) {
 		run(h, "{count: 'c', query: "+scan+"}")
 	}
 	run(h, "{count: 'clustered', query: {n: {$exists: true}}}")
+	for _, scan := range []string{"{_id: {$gte: 0}}", "{m: {$gte: 0}}", "{text: {$exists: true}}"} {
+		run(h, "{count: 'apart', query: "+scan+"}")
+	}
 	// What a server asks once.
 	run(h, "{find: 'c', filter: {_id: 1}}")
 	run(h, "{find: 'c', filter: {n: 1}}")
@@ -64,6 +75,11 @@ func TestRoundTrips(t *testing.T) {
 		{"find by _id", "{find: 'c', filter: {_id: 500}}", 2, 0},
 		{"find by _id again", "{find: 'c', filter: {_id: 500}}", 0, 0},
 		{"find by _id in a clustered collection", "{find: 'clustered', filter: {_id: 500}}", 1, 0},
+		{"10 by _id", "{find: 'c', filter: {_id: {$in: [101, 120, 203, 310, 401, 455, 513, 520, 610, 790]}}}", 13, 0},
+		{"100 apart by an index", "{find: 'apart', filter: {m: {$gte: 100, $lt: 200}}, batchSize: 200}", 9, 0},
+		{"5 apart by an index", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 3, 0},
+		{"5 apart by an index again", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 1, 0},
+		{"$lookup of 10 by _id", "{aggregate: 'c', cursor: {}, pipeline: [{$match: {n: {$gte: 910, $lt: 920}}}, {$lookup: {from: 'c', as: 'other', localField: 'n', foreignField: '_id'}}]}", 22, 0},
 		{"100 by _id in a clustered collection", "{find: 'clustered', filter: {_id: {$gte: 600, $lt: 700}}, batchSize: 200}", 1, 0},
 		{"insert", "{insert: 'c', documents: [{_id: 6000, n: 6000}]}", 2, 2},
 		{"insert of 100", "{insert: 'c', documents: [" + strings.ReplaceAll(strings.Join(documents[:100], ", "), "{_id: ", "{_id: 700") + "]}", 3, 2},
@@ -81,5 +97,86 @@ func TestRoundTrips(t *testing.T) {
 		if stores > op.stores || timestamps > op.timestamps {
 			t.Errorf("%s: %d requests to stores and %d to PD; want %d and %d at most", op.what, stores, timestamps, op.stores, op.timestamps)
 		}
+	}
+}
+
+// TestRoundTripsOfSmallCache: where the cache holds few of the records that are found, updated and deleted by _id, in random order, it still knows where nearly
+// all of them lie, and asks once for each that it does not hold. A record that lies elsewhere since is found there.
+func TestRoundTripsOfSmallCache(t *testing.T) {
+	const documents, finds, writes = 5000, 10_000, 500
+	for _, cache := range []int64{4 << 20, 2 << 20} {
+		t.Run(fmt.Sprint(cache>>20, " MiB"), func(t *testing.T) {
+			c := tikvtest.New(t)
+			trips := c.Count()
+			e := c.Open(t, tikvkv.Options{Term: time.Hour, RowCacheBytes: cache})
+			h := newHarnessOn(t, func(kv.Engine) kv.Engine { return e })
+			t.Cleanup(func() { h.server.Close() })
+			text := strings.Repeat("x", 1000)
+			insert := func(first, n int) {
+				var list []string
+				for i := range n {
+					list = append(list, fmt.Sprintf("{_id: %d, n: 0, text: '%s'}", first+i, text))
+				}
+				h.must("c", "test", "{insert: 'c', documents: ["+strings.Join(list, ", ")+"]}")
+			}
+			for first := 0; first < documents; first += 1000 {
+				insert(first, 1000)
+			}
+			rng := rand.New(rand.NewPCG(testseed.Of(t), 1))
+			updated := map[int]int64{}
+			var asked [5]int
+			// count runs a command about a document and counts what it asks the stores.
+			count := func(command string, id int) bson.Doc {
+				t.Helper()
+				trips.Take()
+				reply := h.must("c", "test", fmt.Sprintf(command, id))
+				stores, _ := trips.Take()
+				asked[min(stores, int64(len(asked)-1))]++
+				return reply
+			}
+			find := func(id int) {
+				t.Helper()
+				found := count("{find: 'c', filter: {_id: %d}}", id).Lookup("cursor").Doc().Lookup("firstBatch").Doc().Lookup("0").Doc()
+				if found.Lookup("_id").RoundInt64() != int64(id) || found.Lookup("n").RoundInt64() != updated[id] {
+					t.Fatalf("document %d, updated %d times: %v", id, updated[id], found)
+				}
+			}
+			// check says how many of the last so many commands asked more than limit times.
+			check := func(what string, all, limit int) {
+				t.Helper()
+				t.Logf("of %d %s, so many asked the stores not at all, once, and so on: %d", all, what, asked)
+				often := 0
+				for _, n := range asked[limit+1:] {
+					often += n
+				}
+				if often > all/50 {
+					t.Errorf("%d of %d %s asked the stores more than %d times", often, all, what, limit)
+				}
+				clear(asked[:])
+			}
+			for range finds {
+				find(rng.IntN(documents))
+			}
+			clear(asked[:]) // it holds what it can
+			for range finds {
+				find(rng.IntN(documents))
+			}
+			check("finds", finds, 1)
+			for range writes {
+				id := rng.IntN(documents)
+				updated[id] += count("{update: 'c', updates: [{q: {_id: %d}, u: {$inc: {n: 1}}}]}", id).Lookup("nModified").RoundInt64()
+			}
+			check("updates", writes, 3) // of which two commit
+			for range writes {
+				id := rng.IntN(documents)
+				count("{delete: 'c', deletes: [{q: {_id: %d}, limit: 1}]}", id)
+				delete(updated, id)
+				insert(id, 1)
+			}
+			check("deletes", writes, 3)
+			for id := range documents {
+				find(id)
+			}
+		})
 	}
 }

@@ -122,9 +122,10 @@ type Reader interface {
 	Probe(key []byte) ([]byte, error)
 	// GetMany looks up many keys at once; values[i] is nil where keys[i] does not exist.
 	GetMany(keys [][]byte) (values [][]byte, err error)
-	// Cached is what Get has at hand of many keys, for those who ask for them soon: values[i] is the value of keys[i], or stays nil
-	// where it would have to be looked for, or the key does not exist. values has the length of keys and nothing else in it.
-	Cached(keys, values [][]byte)
+	// Ahead is for who asks for many keys soon, one after the other: values[i] is the value of keys[i], or stays nil where it is better looked for
+	// then, or the key does not exist. An engine tells what it has at hand; one of which each look costs a round trip looks for the rest, in one.
+	// values has the length of keys and nothing else in it.
+	Ahead(keys, values [][]byte) error
 	// Counter returns the sum of what was added to the counter key in this view.
 	Counter(key []byte) (int64, error)
 	// NewIter returns an iterator that stands before its first position; Close it. A transaction's iterator walks what the

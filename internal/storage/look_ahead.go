@@ -1,6 +1,10 @@
 package storage
 
-import "github.com/ebbdb/ebb/internal/storage/layout"
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/storage/layout"
+)
 
 // Ahead has records that will be asked for soon.
 type Ahead struct {
@@ -14,7 +18,8 @@ type Ahead struct {
 // MaxAhead is how many records can be looked up ahead at once.
 const MaxAhead = 16
 
-// LookAhead makes a have what is in memory of the records with ids, MaxAhead at most, which will be asked for in that order.
+// LookAhead makes a have of the records with ids, MaxAhead at most, what is in memory or costs as much one by one as together. They will be asked for in
+// that order.
 func (r *Reader) LookAhead(a *Ahead, ids []RecordID) error {
 	a.n, a.next, a.buf = len(ids), 0, a.buf[:0]
 	for i, id := range ids {
@@ -22,7 +27,9 @@ func (r *Reader) LookAhead(a *Ahead, ids []RecordID) error {
 		a.buf = layout.RecordKey(a.buf, r.c.ID, id)
 		a.keys[i], a.values[i] = a.buf[start:len(a.buf):len(a.buf)], nil
 	}
-	r.view.reader.Cached(a.keys[:a.n], a.values[:a.n])
+	if err := r.view.reader.Ahead(a.keys[:a.n], a.values[:a.n]); err != nil {
+		return fmt.Errorf("storage: get records of %s: %w", r.c.NS, err)
+	}
 	for i, value := range a.values[:a.n] {
 		id := RecordID(a.keys[i][layout.TableLength:]) // bytes of its own
 		a.records[i] = Record{ID: id}

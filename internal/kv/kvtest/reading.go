@@ -47,12 +47,12 @@ func checkGetMany(t *testing.T, s *Store) {
 			if len(values) != len(keys) {
 				t.Fatalf("%d values for %d keys", len(values), len(keys))
 			}
-			cached := make([][]byte, len(keys))
-			r.Cached(keys, cached)
+			ahead := make([][]byte, len(keys))
+			noError(t, r.Ahead(keys, ahead))
 			for i, key := range keys {
 				want, err := r.Get(key)
-				if cached[i] != nil && (err != nil || !bytes.Equal(cached[i], want)) {
-					t.Fatalf("%s: Cached %q, Get %q (%v)", key, cached[i], want, err)
+				if ahead[i] != nil && (err != nil || !bytes.Equal(ahead[i], want)) {
+					t.Fatalf("%s: Ahead %q, Get %q (%v)", key, ahead[i], want, err)
 				}
 				if (values[i] == nil) != errors.Is(err, kv.ErrNotFound) || !bytes.Equal(values[i], want) {
 					t.Fatalf("%s: GetMany %q, Get %q (%v)", key, values[i], want, err)

@@ -56,11 +56,12 @@ func (v *View) GetMany(keys [][]byte) ([][]byte, error) {
 	return values, nil
 }
 
-// Cached is kv.Reader's. It tells nothing once something was written.
-func (v *View) Cached(keys, values [][]byte) {
-	if v.Len() == 0 {
-		v.Snapshot.Cached(keys, values)
+// Ahead is kv.Reader's. It tells nothing once something was written.
+func (v *View) Ahead(keys, values [][]byte) error {
+	if v.Len() > 0 {
+		return nil
 	}
+	return v.Snapshot.Ahead(keys, values)
 }
 
 // Counter is kv.Reader's.

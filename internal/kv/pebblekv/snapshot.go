@@ -82,7 +82,10 @@ func done(c io.Closer) error {
 	return nil
 }
 
-func (s *snapshot) Cached(keys, values [][]byte) { s.rows.GetMany(keys, values, s.view.at) }
+func (s *snapshot) Ahead(keys, values [][]byte) error {
+	s.rows.GetMany(keys, values, s.view.at)
+	return nil
+}
 
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))

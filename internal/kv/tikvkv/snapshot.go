@@ -224,17 +224,42 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 // Probe is kv.Reader's. There is no way to ask that would be cheaper.
 func (s *snapshot) Probe(key []byte) ([]byte, error) { return s.Get(key) }
 
-// Cached is kv.Reader's.
-func (s *snapshot) Cached(keys, values [][]byte) {
-	s.engine.commits.rows.GetMany(keys, values, s.view.sequence)
+// Ahead is kv.Reader's. It leaves values that have parts to those who ask for them: many would be too much memory at once. One that is damaged
+// they meet too.
+func (s *snapshot) Ahead(keys, values [][]byte) error {
+	rows := s.engine.commits.rows
+	rows.GetMany(keys, values, s.view.sequence)
+	return s.eachMissing(keys, values, func(i int, stored []byte) error {
+		value, parts, err := decodeValue(stored)
+		if err != nil || parts > 0 {
+			return nil
+		}
+		values[i] = value
+		if kept, ok := rows.Offer(rows.Hash(keys[i]), keys[i], value, s.view.sequence); ok {
+			values[i] = kept
+		}
+		return nil
+	})
 }
 
 // GetMany is kv.Reader's: one request for each region that has any of the keys.
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
+	s.engine.commits.rows.GetMany(keys, values, s.view.sequence)
+	err := s.eachMissing(keys, values, func(i int, stored []byte) (err error) {
+		values[i], err = s.decode(keys[i], stored)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// eachMissing fetches the pairs of those keys that have no values yet, and visits each that is there.
+func (s *snapshot) eachMissing(keys, values [][]byte, visit func(i int, stored []byte) error) error {
 	var missing [][]byte
 	var places []int
-	s.Cached(keys, values)
 	for i, key := range keys {
 		if values[i] != nil || len(key) > maxKeyBytes {
 			continue
@@ -242,22 +267,20 @@ func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
 		missing, places = append(missing, s.engine.space.pair(key)), append(places, i)
 	}
 	if len(missing) == 0 {
-		return values, nil
+		return nil
 	}
 	found, err := s.fetchMany(missing)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i, place := range places {
-		stored, ok := found[string(missing[i])]
-		if !ok {
-			continue
-		}
-		if values[place], err = s.decode(keys[place], stored); err != nil {
-			return nil, err
+		if stored, ok := found[string(missing[i])]; ok {
+			if err := visit(place, stored); err != nil {
+				return err
+			}
 		}
 	}
-	return values, nil
+	return nil
 }
 
 // decode is the value of a key, whose parts it reads where it has some.

@@ -172,11 +172,12 @@ func (b *blind) GetMany(keys [][]byte) ([][]byte, error) {
 	return r.GetMany(keys)
 }
 
-// Cached knows nothing where the cluster cannot be asked, which the next read tells.
-func (b *blind) Cached(keys, values [][]byte) {
-	if r, err := b.reader(); err == nil {
-		r.Cached(keys, values)
+func (b *blind) Ahead(keys, values [][]byte) error {
+	r, err := b.reader()
+	if err != nil {
+		return err
 	}
+	return r.Ahead(keys, values)
 }
 
 func (b *blind) Counter(key []byte) (int64, error) {

@@ -1,0 +1,77 @@
+package tikvkv_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+)
+
+// TestAheadAsksOnce: values that are asked for soon are fetched together, once, and kept for the next reader. One that is long, or in parts, waits until it
+// is asked for by itself.
+func TestAheadAsksOnce(t *testing.T) {
+	c := tikvtest.New(t)
+	filled := c.Open(t, tikvkv.Options{})
+	const short = 15
+	keys := make([][]byte, short+2)
+	txn, err := filled.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "k%02d", i*7%len(keys))
+	}
+	for i, key := range keys[:short] {
+		txn.Set(key, fmt.Appendf(nil, "value %d", i))
+	}
+	txn.Set(keys[short], bytes.Repeat([]byte("x"), 300<<10)) // and there is none at the last
+	if err := txn.Commit(context.Background(), kv.Synced); err != nil {
+		t.Fatal(err)
+	}
+	if err := filled.Close(); err != nil {
+		t.Fatal(err)
+	}
+	trips := c.Count()
+	e := c.Open(t, tikvkv.Options{})
+	for _, want := range []struct{ of, most int64 }{{of: 1, most: 1}, {most: 1}} {
+		s, err := e.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := make([][]byte, len(keys))
+		trips.Take()
+		if err := s.Ahead(keys, values); err != nil {
+			t.Fatal(err)
+		}
+		if asked, _ := trips.Take(); asked < want.of || asked > want.most {
+			t.Errorf("%d requests, want %d", asked, want.most)
+		}
+		for i, value := range values {
+			if i < short && string(value) != fmt.Sprintf("value %d", i) || i >= short && value != nil {
+				t.Errorf("value %d is %.20q", i, value)
+			}
+		}
+		trips.Take()
+		for _, key := range keys[:short] {
+			if _, err := s.Get(key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked, _ := trips.Take(); asked != 0 {
+			t.Errorf("%d requests for what was looked for", asked)
+		}
+		if value, err := s.Get(keys[short]); err != nil || len(value) != 300<<10 {
+			t.Errorf("the long value has %d bytes: %v", len(value), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

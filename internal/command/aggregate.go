@@ -31,11 +31,11 @@ func aggregate(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case r.explain:
+	if r.explain {
 		return op.explained(query.QueryPlanner)
-	case !r.cursorGiven:
-		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument").Unparsed()
+	}
+	if err := r.mustHaveCursor(); err != nil {
+		return nil, err
 	}
 	running, err := op.Query.Aggregate(op.Ctx, r.Aggregate, r.call)
 	op.examined(r.call)
@@ -92,13 +92,15 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	}
 	a.noEncryption()
 	a.Ignore("fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "includeQueryStatsMetrics", "requestReshardingResumeToken", "unwrappedReadPref", "querySettings", "needsSortedMerge", "mirrored", "bypassEmptyTsReplacement")
-	if err := a.Done(); err != nil {
-		return r, err
+	return r, a.Done()
+}
+
+// mustHaveCursor refuses a pipeline of a client that does not know that a cursor comes back.
+func (r *aggregateRequest) mustHaveCursor() error {
+	if r.explain || r.cursorGiven {
+		return nil
 	}
-	if r.explain && op.WriteConcern.Given {
-		return r, mongoerr.New(mongoerr.FailedToParse, "Cannot specify 'writeConcern' with 'explain'")
-	}
-	return r, nil
+	return mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument").Unparsed()
 }
 
 func (op *Op) pipelineArg(a *Args) bson.Value {

@@ -134,6 +134,12 @@ func explainDistinct(op *Op, v query.Verbosity) (*query.Explanation, error) {
 
 func explainAggregate(op *Op, v query.Verbosity) (*query.Explanation, error) {
 	r, err := op.parseAggregate(op.Args)
+	if err == nil {
+		err = r.mustHaveCursor()
+	}
+	if err == nil && op.WriteConcern.Given {
+		err = mongoerr.New(mongoerr.FailedToParse, "Aggregation explain does not support the'writeConcern' option")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func bulkWriteCommands() []*Command {
-	return []*Command{{Name: "bulkWrite", Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Sequences: []string{"ops", "nsInfo"}, Run: bulkWrite, Explain: explainBulkWrite,
+	return []*Command{{Name: "bulkWrite", RawData: true, Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Sequences: []string{"ops", "nsInfo"}, Run: bulkWrite, Explain: explainBulkWrite,
 		Doc: "Inserts, changes and removes documents of several collections."}}
 }
 
@@ -74,7 +74,7 @@ func (b *bulk) parse(a *Args) (cursorOptions, error) {
 		return cursor, err
 	}
 	for _, d := range targets {
-		t, err := parseBulkTarget(d)
+		t, err := parseBulkTarget(d, a.asKept)
 		if err != nil {
 			return cursor, err
 		}
@@ -97,10 +97,11 @@ func (op *Op) checkBulkTarget(ns namespace.NS) error {
 	return op.checkSystemWrite(ns, systemWrite)
 }
 
-func parseBulkTarget(d bson.Doc) (t bulkTarget, err error) {
+// parseBulkTarget reads an element of nsInfo; kept says what a command on that collection is about.
+func parseBulkTarget(d bson.Doc, kept func(namespace.NS) namespace.NS) (t bulkTarget, err error) {
 	a := NewArgs("bulkWrite.nsInfo", d)
 	name, _ := a.String("ns")
-	t.ns = namespace.Split(string([]byte(name)))
+	t.ns = kept(namespace.Split(string([]byte(name))))
 	t.expected = a.collectionUUID(t.ns)
 	a.noEncryption()
 	a.Ignore("isTimeseriesNamespace", "shardVersion", "databaseVersion")
@@ -159,13 +160,16 @@ func (b *bulk) stopped() bool { return b.ordered && b.counts.errors > 0 }
 // runFrom runs the i-th op and says how many it ran: inserts that follow one another into one collection are one.
 func (b *bulk) runFrom(i int) (n int, err error) {
 	o := b.ops[i]
-	err = writable(b.targets[o.target].ns)
-	switch {
-	case o.kind == bulkInsert && err != nil: // which ends all of it
-		return 0, err
-	case err != nil:
-	case o.kind == bulkInsert:
+	ns := b.targets[o.target].ns
+	if o.kind == bulkInsert {
+		if err := b.op.insertable(ns); err != nil { // which ends all of it
+			return 0, err
+		}
 		return b.runInserts(i)
+	}
+	err = writable(ns)
+	switch {
+	case err != nil:
 	case o.kind == bulkUpdate:
 		err = b.runUpdate(i)
 	default:

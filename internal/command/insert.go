@@ -36,10 +36,8 @@ func insert(op *Op) (bson.Doc, error) {
 	if err := op.checkSystemWrite(ns, systemWrite); err != nil {
 		return nil, err
 	}
-	if op.Query.Store.Catalog().BehindBuckets(ns) == nil { // into which a dump is restored
-		if err := writable(ns); err != nil {
-			return nil, err
-		}
+	if err := op.insertable(ns); err != nil {
+		return nil, err
 	}
 	n, refused, err := op.insertInto(ns, docs, ordered, call)
 	op.counts.inserts.Add(tried(len(docs), n, refused, ordered))
@@ -51,6 +49,14 @@ func insert(op *Op) (bson.Doc, error) {
 	b := op.build()
 	op.writeReply(b, int64(n), refused)
 	return b.Doc(), nil
+}
+
+// insertable refuses collections that nobody inserts into. Into the buckets of a time series a dump is restored.
+func (op *Op) insertable(ns namespace.NS) error {
+	if op.Query.Store.Catalog().BehindBuckets(ns) != nil {
+		return nil
+	}
+	return writable(ns)
 }
 
 // insertInto inserts documents, unless writes are blocked.

@@ -81,7 +81,7 @@ func needsFindAndModify(op *Op) error {
 func needsBulkWrite(op *Op) error {
 	var targets []namespace.NS
 	for d := range op.documents("nsInfo") {
-		t, _ := parseBulkTarget(d)
+		t, _ := parseBulkTarget(d, (&Args{}).asKept) // rights are on what is named
 		targets = append(targets, t.ns)
 	}
 	needed := make([]privilege.Actions, len(targets))

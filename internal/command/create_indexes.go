@@ -28,7 +28,7 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	expected := a.collectionUUID(ns)
 	a.SafeBool("ignoreUnknownIndexOptions", false)
 	a.Ignore("isTimeseriesNamespace", "returnOnStart")
-	checkQuorum(a)
+	op.checkCommitQuorum(a, ns)
 	how, dryRun := op.readOnHidden(a), false
 	if !op.APIStrict { // to which it is unknown
 		dryRun = a.SafeBool("dryRun", false)
@@ -145,20 +145,6 @@ func (op *Op) indexSpecs(a *Args) (specs []bson.Doc) {
 		}
 	}
 	return specs
-}
-
-// checkQuorum refuses a commit quorum, which only replica sets have.
-func checkQuorum(a *Args) {
-	v := a.Value("commitQuorum")
-	switch {
-	case v.IsMissing():
-	case v.Type != bson.TypeString && !v.IsNumber():
-		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Unrecognized format for 'commitQuorum': %s", v))
-	case v.IsNumber() && index.WholeSeconds(v) < 0:
-		a.Fail(mongoerr.New(mongoerr.FailedToParse, "commitQuorum has to be a non-negative number"))
-	default:
-		a.Fail(mongoerr.New(mongoerr.BadValue, "Standalones can't specify commitQuorum"))
-	}
 }
 
 // indexable refuses namespaces whose indexes nobody may choose.

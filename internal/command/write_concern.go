@@ -223,27 +223,28 @@ func (f *concernFields) mode() (name string, is bool) {
 
 // unsatisfied is why a set never gives what is asked for, as replies tell it; nil where it may. source says where the write concern comes from.
 func (f *concernFields) unsatisfied(v *replset.View, source string) *mongoerr.Error {
-	e := f.impossible(v)
+	e := f.impossible(v, mongoerr.UnsatisfiableWriteConcern)
 	if e == nil {
 		return nil
 	}
 	return e.WithInfo(bson.Build().Document("writeConcern", f.document(source)).Doc())
 }
 
-func (f *concernFields) impossible(v *replset.View) *mongoerr.Error {
+// impossible is why no members of the set can be what w asks for, with the code for too few of them.
+func (f *concernFields) impossible(v *replset.View, tooFew mongoerr.Code) *mongoerr.Error {
 	name, isMode := f.mode()
 	switch {
 	case v.Config == nil: // what comes next is not primary
 		return nil
 	case f.w.IsNumber() && index.WholeSeconds(f.w) > int64(len(v.Config.Members)):
-		return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
+		return mongoerr.New(tooFew, "Not enough data-bearing nodes")
 	case isMode && v.Config.Settings.Modes.Lookup(name).Type != bson.TypeObject:
 		return unknownMode(name)
 	}
 	all := func(int64) bool { return true }
 	for it := f.pattern(v.Config).Iter(); it.Next(); {
 		if it.Value().TruncInt64() > v.Config.TagValues(it.Key(), all) {
-			return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough nodes match write concern mode \"%s\"", name)
+			return mongoerr.New(tooFew, "Not enough nodes match write concern mode \"%s\"", name)
 		}
 	}
 	return nil

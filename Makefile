@@ -10,6 +10,9 @@ STORES   ?= 1
 PDS      ?= 1
 UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
 
+# Everything is compiled by the server's profile, as `go build ./cmd/ebb` does by itself: what is tested is what runs, and is compiled once.
+export GOFLAGS := $(GOFLAGS) '-pgo=$(CURDIR)/cmd/ebb/default.pgo'
+
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile
 
@@ -63,6 +66,12 @@ chaos:  ## a replica set in network namespaces, disturbed for DURATION (needs ro
 bench:  ## Go benchmarks of every package
 	@$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
 
+profile:  ## cmd/ebb/default.pgo, by which Go compiles the server: what it spends its time on under bench; eight minutes
+	@$(GO) build -pgo=off -tags cpuprofile -o bin/ebb-profiled ./cmd/ebb && $(GO) build -pgo=off -o bin/bench ./bench && rm -rf bin/profiles && mkdir bin/profiles
+	@EBB_CPU_PROFILE=$(CURDIR)/bin/profiles bin/bench -ebb bin/ebb-profiled -results '' -runs 1 -for 10s -expiry-docs 200000 -steady-for 40s -lead 60s \
+	  -workloads 'bulk,bulk-ttl,insert,find,range,covered,sort,aggregate,group,ycsb-a,ycsb-e,transaction,expiry-half,expiry-second,sliding,set,indexes-2'
+	@$(GO) tool pprof -proto bin/profiles/*.pprof > cmd/ebb/default.pgo
+
 run:  ## a server on 127.0.0.1:27017 with its data in ./data
 	@$(GO) run ./cmd/ebb serve
 
@@ -84,4 +93,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash upgrade isolation chaos tikv-up tikv tikv-chaos bench run build packages packages-try site fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash upgrade isolation chaos tikv-up tikv tikv-chaos bench profile run build packages packages-try site fmt clean

@@ -37,6 +37,11 @@ func serve() *cobra.Command {
 
 // run serves until a signal comes.
 func run(ctx context.Context, cfg *config.Config) (err error) {
+	stopProfile, err := profileCPU()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfile()) }()
 	log, file, err := openLog(cfg)
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func (d *database) meet(c *server.Conn, k *caller) {
 		return
 	}
 	conn := d.commands.Connect(c.ID(), c.Remote(), c.Local())
-	conn.Compress, conn.Compression, conn.Peer = c.NegotiateCompression, c.Compression, c.Peer
+	conn.Compress, conn.Compression, conn.Peer, conn.AskedFor = c.NegotiateCompression, c.Compression, c.Peer, c.AskedFor
 	if k.database != nil {
 		conn.Inherit(k.conn)
 		k.database.commands.Disconnect(k.conn)

@@ -24,6 +24,9 @@ type Conn struct {
 	Compress func(names []string) []string
 	// Peer is who the client is by its certificate, nil where none says so; it is nil itself where there are none.
 	Peer func() *certificate.Peer
+	// AskedFor is the name of the server by which the client has asked for it in its TLS handshake, "" where it has not; it is nil itself where there are
+	// no handshakes.
+	AskedFor func() string
 	// Compression is what was agreed on.
 	Compression func() []string
 
@@ -82,6 +85,14 @@ func (c *Conn) operation() *operation.Operation {
 	return &operation.Operation{}
 }
 
+// askedFor is the name by which the client has asked for the server; "" for none.
+func (c *Conn) askedFor() string {
+	if c.AskedFor == nil {
+		return ""
+	}
+	return c.AskedFor()
+}
+
 // maxSpareBytes is how large a reply's buffer may be to be kept for the next one.
 const maxSpareBytes = 64 << 10
 
@@ -125,7 +136,7 @@ func (c *Conn) become(user *auth.User) {
 // where the client is, and what the other server has shown of itself is not the client's.
 func (c *Conn) StandFor(remote string) {
 	c.become(nil)
-	c.Remote, c.Peer, c.routed = remote, nil, true
+	c.Remote, c.Peer, c.AskedFor, c.routed = remote, nil, nil, true
 	client := *c.client.Load()
 	client.Remote = remote
 	c.client.Store(&client)

@@ -200,21 +200,24 @@ func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 	return op.rest(time.Duration(min(millis, math.MaxInt32))*time.Millisecond, changed)
 }
 
-// appendMember appends what a member of a replica set says of itself and of the set.
+// appendMember appends what a member of a replica set says of itself and of the set, by the addresses that members have where the client is.
 func (op *Op) appendMember(b *bson.Builder, writable string, v *replset.View, topology bson.Doc) {
 	b.Document("topologyVersion", topology)
 	if v.Config == nil || v.State == replset.Removed {
 		b.Bool(writable, false).Bool("secondary", false).String("info", "Does not have a valid replica set config").Bool("isreplicaset", true)
 		return
 	}
+	self := &v.Config.Members[v.Self]
+	horizon := self.HorizonOf(op.Conn.askedFor())
 	var hosts, passives []string
-	for _, m := range v.Config.Members {
+	for i := range v.Config.Members {
+		m := &v.Config.Members[i]
 		switch {
 		case m.Hidden:
 		case m.Priority > 0:
-			hosts = append(hosts, m.Host)
+			hosts = append(hosts, m.HostIn(horizon))
 		default:
-			passives = append(passives, m.Host)
+			passives = append(passives, m.HostIn(horizon))
 		}
 	}
 	primary := v.State == replset.Primary
@@ -224,19 +227,18 @@ func (op *Op) appendMember(b *bson.Builder, writable string, v *replset.View, to
 	}
 	b.String("setName", v.Config.ID).Int32("setVersion", int32(v.Config.Version)).Bool(writable, primary).Bool("secondary", v.State == replset.Secondary)
 	if v.Primary != "" {
-		b.String("primary", v.Primary)
+		b.String("primary", v.Config.HostIn(horizon, v.Primary))
 	}
-	self := &v.Config.Members[v.Self]
 	if self.Priority == 0 {
 		b.Bool("passive", true)
 	}
 	if self.Hidden {
 		b.Bool("hidden", true)
 	}
-	if tags := v.Config.Members[v.Self].Tags; !tags.IsEmpty() {
-		b.Document("tags", tags)
+	if !self.Tags.IsEmpty() {
+		b.Document("tags", self.Tags)
 	}
-	b.String("me", v.Host())
+	b.String("me", self.HostIn(horizon))
 	if primary {
 		b.ObjectID("electionId", replset.ElectionID(v.Term))
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -107,6 +109,7 @@ func parseMember(doc bson.Doc) (replset.Member, error) {
 	if tags := a.Doc("tags"); tags != nil {
 		m.Tags = tags
 	}
+	horizons := a.Doc("horizons")
 	m.DelaySecs = a.wholeOr("secondaryDelaySecs", 0)
 	m.Votes = a.wholeOr("votes", 1)
 	if err := a.Done(); err != nil {
@@ -121,7 +124,32 @@ func parseMember(doc bson.Doc) (replset.Member, error) {
 		return m, mongoerr.New(mongoerr.FailedToParse, "%s", err)
 	}
 	m.Host = replset.WithPort(host)
-	return m, nil
+	return m, readHorizons(horizons, &m)
+}
+
+// readHorizons reads a member's addresses for clients of other networks; there are none where doc is nil.
+func readHorizons(doc bson.Doc, m *replset.Member) error {
+	if doc == nil {
+		return nil
+	}
+	if doc.IsEmpty() {
+		return mongoerr.New(mongoerr.BadValue, "The horizons field cannot be empty, if present.")
+	}
+	for it := doc.Iter(); it.Next(); {
+		v := it.Value()
+		if v.Type != bson.TypeString {
+			return mongoerr.New(mongoerr.TypeMismatch, "horizons.%s field has non-string value of type %s", it.Key(), v.Type)
+		}
+		if err := replset.CheckHost(v.Str()); err != nil {
+			return mongoerr.New(mongoerr.FailedToParse, "%s", err)
+		}
+		m.Horizons = append(m.Horizons, replset.Horizon{Name: it.Key(), Host: replset.WithPort(v.Str())})
+	}
+	slices.SortStableFunc(m.Horizons, func(a, b replset.Horizon) int { return strings.Compare(a.Name, b.Name) })
+	if err := m.CheckHorizons(); err != nil {
+		return mongoerr.New(mongoerr.BadValue, "%s", err)
+	}
+	return nil
 }
 
 func readReplicaSettings(doc bson.Doc, s *replset.Settings) error {

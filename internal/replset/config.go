@@ -39,8 +39,10 @@ type Config struct {
 
 // Member is one server of the set.
 type Member struct {
-	ID           int64
-	Host         string
+	ID   int64
+	Host string
+	// Horizons are the addresses that it has for clients of other networks, in the order of their names.
+	Horizons     []Horizon
 	ArbiterOnly  bool
 	BuildIndexes bool
 	Hidden       bool
@@ -105,8 +107,15 @@ func (c *Config) Document() bson.Doc {
 
 func (m *Member) append(b *bson.Builder) {
 	b.Number("_id", m.ID).String("host", m.Host).Bool("arbiterOnly", m.ArbiterOnly).Bool("buildIndexes", m.BuildIndexes).
-		Bool("hidden", m.Hidden).Double("priority", m.Priority).Document("tags", m.Tags).Int64("secondaryDelaySecs", m.DelaySecs).
-		Number("votes", m.Votes)
+		Bool("hidden", m.Hidden).Double("priority", m.Priority).Document("tags", m.Tags)
+	if len(m.Horizons) > 0 {
+		b.Object("horizons")
+		for _, h := range m.Horizons {
+			b.String(h.Name, h.Host)
+		}
+		b.End()
+	}
+	b.Int64("secondaryDelaySecs", m.DelaySecs).Number("votes", m.Votes)
 }
 
 func (s *Settings) append(b *bson.Builder) {
@@ -122,6 +131,9 @@ func (c *Config) Check() error {
 		return fmt.Errorf("Replica set configuration contains %d members, but must have at least 1 and no more than  %d", len(c.Members), MaxMembers)
 	}
 	if err := c.checkHosts(); err != nil {
+		return err
+	}
+	if err := c.checkHorizons(); err != nil {
 		return err
 	}
 	voters, electable := 0, 0

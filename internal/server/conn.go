@@ -66,6 +66,14 @@ func (c *Conn) Peer() *certificate.Peer {
 	return c.secure.peer
 }
 
+// AskedFor is the name of the server by which the client has asked for it in its TLS handshake, "" where it has not. It is there from the first Handle on.
+func (c *Conn) AskedFor() string {
+	if c.secure == nil {
+		return ""
+	}
+	return c.secure.asked
+}
+
 // IsSecure says whether the connection is one over TLS. It is there from the first Handle on.
 func (c *Conn) IsSecure() bool { return c.secure != nil }
 

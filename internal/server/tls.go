@@ -58,6 +58,8 @@ type secure struct {
 	*tls.Conn
 	link *link
 	peer *certificate.Peer
+	// asked is the name by which the client has asked for the server; "" for none.
+	asked string
 	// cut says that a write has failed: nothing more is to be said to the client.
 	cut bool
 }
@@ -216,6 +218,7 @@ func (s *Server) shakeHands(c *Conn) bool {
 	if sec.peer, err = set.Peer(state); err != nil {
 		s.log.Warn("A client's certificate is not valid, and says nothing of who it is", "reason", err.Error(), "remote", c.Remote())
 	}
+	sec.asked = state.ServerName
 	c.secure = sec
 	s.logHandshake(c, state, took)
 	return true

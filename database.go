@@ -48,7 +48,7 @@ import (
 // foundation is what stays while the server is open: the engine, the parameters, what runs scripts.
 type foundation struct {
 	keys    []bson.Doc                      // by which members log in here; none: there is no key file
-	secret  string                          // by which this one logs in at others
+	secrets []string                        // by one of which this one logs in at others
 	engine  atomic.Pointer[pebblekv.Engine] // nil: it is tikv, if there is one
 	tikv    atomic.Pointer[tikvkv.Engine]
 	params  *parameter.Registry
@@ -135,7 +135,7 @@ func (s *Server) openAll() (err error) {
 // openFoundation is what all databases of a server stand on.
 func openFoundation(s *Server) (f *foundation, err error) {
 	f = &foundation{}
-	if f.keys, f.secret, err = clusterKeys(s.opts.KeyFile); err != nil {
+	if f.keys, f.secrets, err = clusterKeys(s.opts.KeyFile); err != nil {
 		return f, err
 	}
 	f.scripts = scriptEngine(s.opts, s.log, s.memory)

@@ -22,15 +22,14 @@ const (
 	othersMayReadOrWrite = 0o077
 )
 
-// clusterKeys makes of a key file what whoever knows one of its keys logs in by: credentials as of a user, a document a key; and the key that this
+// clusterKeys makes of a key file what whoever knows one of its keys logs in by: credentials as of a user, a document a key; and the keys that this
 // server shows others. "" is no file.
-func clusterKeys(path string) (credentials []bson.Doc, shown string, err error) {
+func clusterKeys(path string) (credentials []bson.Doc, keys []string, err error) {
 	if path == "" {
-		return nil, "", nil
+		return nil, nil, nil
 	}
-	keys, err := readKeyFile(path)
-	if err != nil {
-		return nil, "", err
+	if keys, err = readKeyFile(path); err != nil {
+		return nil, nil, err
 	}
 	made := make([]*bson.Builder, len(keys))
 	for i := range made {
@@ -39,7 +38,7 @@ func clusterKeys(path string) (credentials []bson.Doc, shown string, err error) 
 	for _, mechanism := range scram.Mechanisms() {
 		alike, err := scram.MakeAlike(mechanism, auth.Internal().Name.Name, keys, keyIterations)
 		if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		for i, d := range alike {
 			made[i].Document(mechanism, d)
@@ -49,7 +48,7 @@ func clusterKeys(path string) (credentials []bson.Doc, shown string, err error) 
 	for _, b := range made {
 		docs = append(docs, b.Doc())
 	}
-	return docs, keys[0], nil
+	return docs, keys, nil
 }
 
 // readKeyFile reads one key, or a list of them in YAML. Of an error nothing is said of what the file holds.

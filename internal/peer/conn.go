@@ -25,8 +25,9 @@ import (
 type Options struct {
 	// TLS, unless nil, is how a connection to a host is encrypted.
 	TLS func(host string) *tls.Config
-	// Key, unless "", is what members know of one another, and X509 has them show their certificates instead.
-	Key  string
+	// Keys are what members know of one another, of which they show the first, and the next where that is not taken: while keys change nobody
+	// knows which ones the other has. X509 has them show their certificates instead.
+	Keys []string
 	X509 bool
 	// Dial, unless nil, is called in the place of TCP.
 	Dial func(ctx context.Context, host string) (net.Conn, error)
@@ -105,10 +106,14 @@ func (c *Conn) logIn(ctx context.Context, o Options) error {
 	case o.X509:
 		_, err := c.Call(ctx, bson.Build().Int32("authenticate", 1).String("mechanism", "MONGODB-X509").String("$db", "$external").Doc())
 		return err
-	case o.Key != "":
-		return c.showKey(ctx, o.Key)
 	}
-	return nil
+	var err error
+	for _, key := range o.Keys {
+		if err = c.showKey(ctx, key); !mongoerr.Is(err, mongoerr.AuthenticationFailed) {
+			return err
+		}
+	}
+	return err
 }
 
 // maxSteps bounds a conversation of SCRAM.

@@ -151,6 +151,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 	f.expiry = ttl.NewParameters(f.params)
 	traces := trace.NewParameters(f.params)
 	s.transport.params = command.AddTransportParameters(f.params, &s.transport.mode, s.transport.certificates)
+	command.AddClusterAuth(f.params, s.transport.clusterAuth, &s.transport.mode)
 	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
 		if _, err := f.params.Set(name, bson.String(s.opts.Parameters[name]), parameter.Startup); err != nil {
 			return f, fmt.Errorf("--setParameter %s: %w", name, err)
@@ -451,7 +452,7 @@ func (d *database) config(s *Server) command.Config {
 		Stopping:  s.network.Stopping(),
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,
-		Certificates: s.transport.certificates, ClusterX509: s.opts.ClusterX509,
+		Certificates: s.transport.certificates, ClusterAuth: s.transport.clusterAuth,
 		Authorization: s.opts.Authorization, AccessLog: s.log.For("ACCESS"), NetworkLog: s.log.For("NETWORK"),
 	}
 }

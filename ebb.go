@@ -79,7 +79,7 @@ func open(opts Options) (*Server, error) {
 	s.watch = diskwatch.New(clock.Wall(), s.log.For("STORAGE"))
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
 	var err error
-	if s.transport, err = openTransport(opts.TLS, s.log.For("NETWORK")); err != nil {
+	if s.transport, err = openTransport(opts.TLS, opts.clusterAuth(), s.log.For("NETWORK")); err != nil {
 		return nil, err
 	}
 	addresses, sockets := opts.listensOn()

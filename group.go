@@ -45,7 +45,7 @@ func (s *Server) peerOptions() peer.Options {
 	if err != nil {
 		panic(err) // of no compressor
 	}
-	o := peer.Options{Keys: s.foundation.secrets, X509: s.opts.ClusterX509 && !s.opts.ClusterSendsKey, Codec: codec}
+	o := peer.Options{Keys: s.foundation.secrets, X509: s.transport.clusterAuth.SendsX509(), Codec: codec}
 	if s.opts.Machine != nil {
 		o.Dial = s.opts.Machine.Dial
 	}

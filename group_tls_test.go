@@ -20,6 +20,12 @@ import (
 
 // TestGoOverToTLS: a set goes over from plain connections and a key file to TLS and certificates, member by member, and each member gets every write meanwhile.
 func TestGoOverToTLS(t *testing.T) {
+	t.Run("with restarts", func(t *testing.T) { goOverToTLS(t, false) })
+	t.Run("while members run", func(t *testing.T) { goOverToTLS(t, true) })
+}
+
+// goOverToTLS changes how members show that they are such with restarts, or while they run.
+func goOverToTLS(t *testing.T, running bool) {
 	maker := certtest.New(t, clock.Wall().Now())
 	authority := maker.Authority("authority")
 	ca := maker.Write("ca.pem", authority.CertPEM())
@@ -80,15 +86,32 @@ func TestGoOverToTLS(t *testing.T) {
 		}
 	}
 	restart("allowTLS", func(o *Options) {
-		o.TLS, o.ClusterX509, o.ClusterSendsKey = &TLS{Mode: AllowTLS, CertificateKeyFile: certificate, CAFile: ca}, true, true
+		o.TLS, o.ClusterX509, o.ClusterSendsKey = &TLS{Mode: AllowTLS, CertificateKeyFile: certificate, CAFile: ca}, !running, !running
 	})
-	for i := range all {
-		if err := s.command(s.direct(i), bson.D{{Key: "setParameter", Value: 1}, {Key: "tlsMode", Value: PreferTLS}}); err != nil {
-			t.Fatal(err)
+	set := func(parameter, value string) {
+		t.Helper()
+		for i := range all {
+			if err := s.command(s.direct(i), bson.D{{Key: "setParameter", Value: 1}, {Key: parameter, Value: value}}); err != nil {
+				t.Fatal(err)
+			}
+			write("with " + value)
 		}
-		write("with preferTLS")
+	}
+	if running {
+		if err := s.command(s.direct(0), bson.D{{Key: "setParameter", Value: 1}, {Key: "clusterAuthMode", Value: "sendKeyFile"}}); err == nil {
+			t.Error("certificates are taken where members are called without TLS")
+		}
+	}
+	set("tlsMode", PreferTLS)
+	if running {
+		set("clusterAuthMode", "sendKeyFile")
+		set("clusterAuthMode", "sendX509")
+		set("clusterAuthMode", "x509")
 	}
 	restart("requireTLS and certificates", func(o *Options) {
-		o.TLS, o.ClusterSendsKey = &TLS{Mode: RequireTLS, CertificateKeyFile: certificate, CAFile: ca}, false
+		o.TLS, o.ClusterX509, o.ClusterSendsKey = &TLS{Mode: RequireTLS, CertificateKeyFile: certificate, CAFile: ca}, true, false
+		if running { // nobody shows a key any more
+			o.KeyFile = ""
+		}
 	})
 }

@@ -123,7 +123,7 @@ func (s *Server) letter(ctx context.Context, c *server.Conn, k *caller, req *ser
 
 // admitMember refuses who is no member, where members can show that they are.
 func (s *Server) admitMember(ctx context.Context, c *server.Conn, k *caller) error {
-	if !s.opts.Authorization && len(s.foundation.keys) == 0 && !s.opts.ClusterX509 {
+	if !s.opts.Authorization && !s.transport.clusterAuth.IsAsked() {
 		return nil
 	}
 	d := s.serving.Enter(ctx)

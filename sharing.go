@@ -50,7 +50,7 @@ func (s *Server) share() (err error) {
 	if s.foundation.temp, err = spillDir(s); err != nil {
 		return err
 	}
-	if s.opts.Authorization && len(s.foundation.keys) == 0 && !s.opts.ClusterX509 {
+	if s.opts.Authorization && !s.transport.clusterAuth.IsAsked() {
 		s.log.Startup().Warn("Clients log in, and servers have nothing by which they know one another (--keyFile or --clusterAuthMode x509): other servers on the keyspace cannot hand clients on to this one, nor this one to them")
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -67,13 +67,29 @@ type transport struct {
 	certificates *certificate.Store // nil: there is no TLS
 	mode         atomic.Int32
 	logged       []uint16
+	clusterAuth  *command.ClusterAuth
 	// params is nil until there are parameters.
 	params *command.TransportParameters
 }
 
+// clusterAuth is how members show at first that they are such.
+func (o *Options) clusterAuth() command.ClusterAuthMode {
+	switch {
+	case o.ClusterX509 && o.ClusterSendsKey:
+		return command.ClusterAuthSendKeyFile
+	case o.ClusterX509 && o.KeyFile != "":
+		return command.ClusterAuthSendX509
+	case o.ClusterX509:
+		return command.ClusterAuthX509
+	case o.KeyFile != "":
+		return command.ClusterAuthKeyFile
+	}
+	return command.ClusterAuthNone
+}
+
 // openTransport reads the certificates.
-func openTransport(o *TLS, log *slog.Logger) (*transport, error) {
-	t := &transport{}
+func openTransport(o *TLS, members command.ClusterAuthMode, log *slog.Logger) (*transport, error) {
+	t := &transport{clusterAuth: command.NewClusterAuth(members)}
 	if o == nil {
 		return t, nil
 	}

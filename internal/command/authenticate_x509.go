@@ -83,7 +83,7 @@ func (op *Op) certificateUser(ctx context.Context, name auth.Name, peer *certifi
 		return refuse(mongoerr.AuthenticationFailed, "There is no x.509 client certificate matching the user.")
 	case name.DB != externalDB:
 		return refuse(mongoerr.ProtocolError, "X.509 authentication must always use the $external database.")
-	case peer.Member && op.ClusterX509:
+	case peer.Member && op.ClusterAuth.TakesX509():
 		return auth.Internal(), nil
 	case peer.Member:
 		return refuse(mongoerr.AuthenticationFailed, "The provided certificate can only be used for cluster authentication, not client authentication. "+

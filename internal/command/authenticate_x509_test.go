@@ -44,7 +44,10 @@ func TestLoginByCertificate(t *testing.T) {
 		{"a hello", &certificate.Peer{Subject: ann}, "admin", `{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: "MONGODB-X509", db: "$external"}}`, `speculativeAuthenticate: { dbname: "$external", user: "` + ann + `" }`, false, ann},
 		{"a hello of nobody", &certificate.Peer{Subject: "CN=bob"}, "admin", `{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: "MONGODB-X509"}}`, `readOnly: false, ok: 1.0`, false, ""},
 	} {
-		h.server.ClusterX509 = c.cluster
+		h.server.ClusterAuth = NewClusterAuth(ClusterAuthKeyFile)
+		if c.cluster {
+			h.server.ClusterAuth = NewClusterAuth(ClusterAuthX509)
+		}
 		conn := h.server.Connect(99, "127.0.0.1:50099", "127.0.0.1:27018")
 		conn.Peer = func() *certificate.Peer { return c.peer }
 		got := h.sendOn(t.Context(), conn, c.db, bson.MustDoc(c.command)).Body
@@ -73,7 +76,7 @@ func TestLoginByCertificate(t *testing.T) {
 func TestMembersMayDoEverything(t *testing.T) {
 	h := newHarness(t)
 	h.server.Authorization = true
-	h.server.ClusterX509, h.server.Users = true, people{}
+	h.server.ClusterAuth, h.server.Users = NewClusterAuth(ClusterAuthX509), people{}
 	conn := h.conn("1")
 	conn.Peer = func() *certificate.Peer { return &certificate.Peer{Subject: "CN=member", Member: true} }
 	if got := h.send(t.Context(), "1", "admin", bson.MustDoc(`{serverStatus: 1}`)).Body; got.Lookup("code").Int32() != 13 {

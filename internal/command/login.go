@@ -204,7 +204,7 @@ func userAsked(v bson.Value) (*auth.Name, error) {
 // findUser is a user who may log in: a stored one, or the one that members are to one another.
 func (s *Server) findUser(ctx context.Context, name auth.Name) (*auth.User, error) {
 	if internal := auth.Internal(); name == internal.Name {
-		if s.ClusterKeys == nil {
+		if s.ClusterKeys == nil || !s.ClusterAuth.TakesKey() {
 			return nil, mongoerr.New(mongoerr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)
 		}
 		internal.Credentials = s.ClusterKeys[0]

@@ -65,8 +65,8 @@ type Config struct {
 	Authorization bool
 	// Certificates are what TLS goes by; nil where there is none.
 	Certificates *certificate.Store
-	// ClusterX509 lets members show by their certificates that they are such.
-	ClusterX509 bool
+	// ClusterAuth is how members show that they are such; nil where they show nothing.
+	ClusterAuth *ClusterAuth
 	// ClusterKeys are what members of the replica set show that they know when they log in, by one or the other, made alike: credentials as
 	// of a user; none where they do not.
 	ClusterKeys []bson.Doc

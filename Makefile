@@ -22,13 +22,13 @@ vet:  ## go vet, staticcheck, and that gofmt has nothing to say
 	@$(GO) vet ./... && $(GO) tool staticcheck ./... && test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
 
 unit:  ## the Go tests
-	@$(GO) test -timeout 10m $(UNIT)
+	@$(GO) test -timeout 15m $(UNIT)
 
 race:  ## the Go tests under the race detector, with what iterators handed out spoilt when they move on
 	@$(GO) test -race -tags invariants -timeout 60m $(UNIT)
 
 e2e:  ## the real binary: mongosh, Node, Python, Java and Go clients, and kill -9
-	@e2e/install.sh && $(GO) test -count=1 -timeout 10m -v ./e2e/... | grep -Ev '^ *=== ' 
+	@e2e/install.sh && $(GO) test -count=1 -timeout 15m -v ./e2e/... | grep -Ev '^ *=== ' 
 
 e2e-console:  ## the console in a browser: what `make e2e` leaves out, a million documents among it
 	@e2e/install.sh && $(GO) test -count=1 -timeout 15m -v ./e2e -run 'TestConsole' -args -console | grep -Ev '^ *=== '

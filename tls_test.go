@@ -74,7 +74,11 @@ func connectTo(t *testing.T, uri string, config *tls.Config) *mongo.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the server may be gone, whom the driver tells of sessions that end
+		defer cancel()
+		_ = client.Disconnect(ctx)
+	})
 	return client
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509/pkix"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,44 +34,13 @@ func goOverToTLS(t *testing.T, running bool) {
 	if err := os.WriteFile(key, []byte("c29tZXRoaW5nIHNlY3JldA=="), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &three{t: t}
-	t.Cleanup(s.close)
-	var all [3]Options
-	hosts := bson.A{}
-	for i := range all {
-		all[i] = Options{Port: AnyPort, DBPath: t.TempDir(), MinFreeBytes: -1, ReserveBytes: -1, KeyFile: key, ReplicaSet: &ReplicaSet{Name: "rs"}}
-		s.open(i, all[i])
-		all[i].Port = s.servers[i].network.Addr().(*net.TCPAddr).Port
-		hosts = append(hosts, bson.M{"_id": i, "host": s.servers[i].Addr()})
-	}
-	if err := s.command(s.direct(0), bson.M{"replSetInitiate": bson.M{"_id": "rs", "members": hosts}}); err != nil {
-		t.Fatal(err)
-	}
-	written := 0
-	write := func(when string) {
-		t.Helper()
-		written++
-		s.until(when+" all get a write", func() error {
-			var r struct{ WriteConcernError bson.M }
-			err := s.direct(s.primary()).Database("d").RunCommand(t.Context(), bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.M{"q": bson.M{"_id": written}, "u": bson.M{"$inc": bson.M{"n": 1}}, "upsert": true}}},
-				{Key: "writeConcern", Value: bson.M{"w": 3, "wtimeout": 5000}}}).Decode(&r)
-			if err == nil && r.WriteConcernError != nil {
-				err = fmt.Errorf("%v", r.WriteConcernError)
-			}
-			return err
-		})
-	}
-	write("before")
+	s, all := startWithKey(t, key)
+	s.allGet("a write before")
 	restart := func(what string, change func(*Options)) {
 		t.Helper()
 		for i := range all {
-			s.closeOne(i)
-			if s.directs[i] != nil {
-				_ = s.directs[i].Disconnect(context.Background())
-				s.directs[i] = nil
-			}
 			change(&all[i])
-			s.open(i, all[i])
+			s.openAgain(i, all[i])
 			if o := &all[i]; o.TLS != nil && o.TLS.Mode == RequireTLS {
 				c, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.servers[i].Addr() + "/?directConnection=true&readPreference=secondaryPreferred&serverSelectionTimeoutMS=300").
 					SetTLSConfig(&tls.Config{RootCAs: certtest.Pool(authority), Certificates: []tls.Certificate{maker.Issue(authority, "client").TLS()}}))
@@ -82,7 +50,7 @@ func goOverToTLS(t *testing.T, running bool) {
 				t.Cleanup(func() { _ = c.Disconnect(context.Background()) })
 				s.directs[i] = c
 			}
-			write(fmt.Sprintf("%s at member %d", what, i))
+			s.allGet(fmt.Sprintf("a write with %s at member %d", what, i))
 		}
 	}
 	restart("allowTLS", func(o *Options) {
@@ -94,7 +62,7 @@ func goOverToTLS(t *testing.T, running bool) {
 			if err := s.command(s.direct(i), bson.D{{Key: "setParameter", Value: 1}, {Key: parameter, Value: value}}); err != nil {
 				t.Fatal(err)
 			}
-			write("with " + value)
+			s.allGet("a write with " + value)
 		}
 	}
 	if running {

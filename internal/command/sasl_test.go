@@ -426,8 +426,8 @@ func TestTwoKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			h.server.ClusterAuth = NewClusterAuth(ClusterAuthKeyFile)
 			for _, d := range alike {
-				h.server.ClusterAuth = NewClusterAuth(ClusterAuthKeyFile)
 				h.server.ClusterKeys = append(h.server.ClusterKeys, bson.Build().Document(mechanism, d).Doc())
 			}
 			r := talker{h: h, conn: "1", db: "local", mechanism: mechanism, user: "__system", pwd: key}.login()

@@ -69,11 +69,11 @@ func (c *Config) checkHorizons() error {
 	return nil
 }
 
-// differences notes the names that only one of two members has.
+// differences notes the names that only one of two members has. Each has them in order.
 func differences(a, b []Horizon, only map[string]bool) {
 	for _, pair := range [...][2][]Horizon{{a, b}, {b, a}} {
 		for _, h := range pair[0] {
-			if !slices.ContainsFunc(pair[1], func(other Horizon) bool { return other.Name == h.Name }) {
+			if _, both := slices.BinarySearchFunc(pair[1], h.Name, func(other Horizon, name string) int { return strings.Compare(other.Name, name) }); !both {
 				only[h.Name] = true
 			}
 		}

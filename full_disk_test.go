@@ -176,6 +176,7 @@ func (s *fullServer) count(want int) {
 // TestFullDisk fills a disk through a server, lets everything expire on the full disk, and restarts: nothing that was
 // acknowledged is lost before its time, all of it goes in time, and the room comes back.
 func TestFullDisk(t *testing.T) {
+	t.Parallel() // it mostly waits
 	seed := *fullSeed
 	if seed == 0 {
 		seed = rand.Uint64()

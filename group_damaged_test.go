@@ -17,6 +17,7 @@ import (
 // TestDamagedMember: a primary that meets a damaged table, since when it takes no writes, has a sound member take over and says so. It ends when it
 // has to apply what that one writes.
 func TestDamagedMember(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var logs [3]lockedLog
 	var dirs [3]string
 	s := startThree(t, func(i int, o *Options) {

@@ -34,6 +34,7 @@ func hanging(t *testing.T) (s *three, disks [3]*hangdisk.Disk, logs *[3]lockedLo
 // TestHangingSecondary: a secondary from whose disk nothing comes back says so in its log, in serverStatus and, as the others do, in replSetGetStatus,
 // until it goes on.
 func TestHangingSecondary(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, disks, logs := hanging(t)
 	primary := s.primary()
 	hung := (primary + 1) % 3
@@ -96,6 +97,7 @@ func TestHangingSecondary(t *testing.T) {
 
 // TestHangingStoreOfPrimary: a primary from whose store nothing comes back, though its log does, gives way to another one.
 func TestHangingStoreOfPrimary(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, disks, _ := hanging(t)
 	hung := s.primary()
 	disks[hung].Hang(storeDir)

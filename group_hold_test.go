@@ -29,6 +29,7 @@ func (s *three) lead(i int) {
 // TestHoldOfThree: a set whose directories were all copied has a primary, and holds expiry, whoever is the primary. A copied member that finds a set with a
 // primary leaves that to it, and holds nothing when it is the primary later.
 func TestHoldOfThree(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var all [3]Options
 	var log bytes.Buffer
 	s := startThree(t, func(i int, o *Options) {

@@ -14,6 +14,7 @@ import (
 // TestRotateKeys: members change their key one by one, as MongoDB's manual has it: all know both first, then the new one alone. Whoever shows the old
 // one to a member that does not know it any more shows the new one, too: each member gets every write.
 func TestRotateKeys(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	file := func(text string) string {
 		path := filepath.Join(dir, fmt.Sprintf("%x", text))

@@ -13,6 +13,7 @@ import (
 
 // TestQuorumCheck: a configuration whose voters are away for the most part is refused, since nobody could lead by it, nor change it.
 func TestQuorumCheck(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startThree(t, nil)
 	p := s.primary()
 	away, other := (p+1)%3, (p+2)%3

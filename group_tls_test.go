@@ -19,6 +19,7 @@ import (
 
 // TestGoOverToTLS: a set goes over from plain connections and a key file to TLS and certificates, member by member, and each member gets every write meanwhile.
 func TestGoOverToTLS(t *testing.T) {
+	t.Parallel() // it mostly waits
 	t.Run("with restarts", func(t *testing.T) { goOverToTLS(t, false) })
 	t.Run("while members run", func(t *testing.T) { goOverToTLS(t, true) })
 }

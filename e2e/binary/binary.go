@@ -3,9 +3,12 @@
 package binary
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 
 	// Go keeps the results of tests whose inputs have not changed; the server is one of them.
@@ -13,19 +16,32 @@ import (
 	"github.com/ebbdb/ebb/e2e/launch"
 )
 
-// Build compiles cmd/ebb into a folder that goes away with the test.
+// Build compiles cmd/ebb and returns the path of the program. It is in a folder of this project that stays, since linking takes as long as many a
+// test: all tests have the same, and Go makes it anew only when a source has changed.
 func Build(tb testing.TB) string {
 	tb.Helper()
-	out := filepath.Join(tb.TempDir(), "ebb")
+	path, err := build()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// build runs once in a process. Where several processes build at once each puts a whole program in its place.
+var build = sync.OnceValues(func() (string, error) {
+	file, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	out := filepath.Join(filepath.Dir(strings.TrimSpace(string(file))), "bin", "e2e", "ebb")
 	if runtime.GOOS == "windows" {
 		out += ".exe"
 	}
-	build := exec.Command("go", "build", "-o", out, "github.com/ebbdb/ebb/cmd/ebb")
-	if said, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("building cmd/ebb: %v\n%s", err, said)
+	if said, err := exec.Command("go", "build", "-o", out, "github.com/ebbdb/ebb/cmd/ebb").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building cmd/ebb: %w\n%s", err, said)
 	}
-	return out
-}
+	return out, nil
+})
 
 // Server is one running process.
 type Server = launch.Server

@@ -29,7 +29,7 @@ var (
 
 // clients work with a set, and keep books.
 type clients struct {
-	t      *testing.T
+	t      testing.TB
 	db     *mongo.Database
 	client *mongo.Client
 	over   atomic.Bool
@@ -63,7 +63,8 @@ const (
 // TestChaos: whatever befalls one member at a time, nothing that was acknowledged is lost, sums hold, retryable writes see no error, a change
 // stream tells each insert once and in order, what is read and written of single documents is linearizable, transactions see one state, a document that
 // a session has seen expired is not seen again, and none goes early. In the end all members are the same.
-func TestChaos(t *testing.T) {
+func TestChaos(test *testing.T) {
+	t := report(test)
 	m := build(t, binary.Build(t))
 	client := m.initiate()
 	c := &clients{t: t, client: client, db: client.Database("d")}
@@ -123,7 +124,7 @@ func (m *machines) initiate() *mongo.Client {
 	return connect(t, fmt.Sprintf("mongodb://%s,%s,%s/?replicaSet=rs0&timeoutMS=90000", m.all[0].host(), m.all[1].host(), m.all[2].host()))
 }
 
-func connect(t *testing.T, uri string) *mongo.Client {
+func connect(t testing.TB, uri string) *mongo.Client {
 	t.Helper()
 	c, err := mongo.Connect(options.Client().ApplyURI(uri))
 	if err != nil {
@@ -147,7 +148,7 @@ func direct(v *machine) string {
 	return "mongodb://" + v.host() + "/?directConnection=true&readPreference=secondaryPreferred&serverSelectionTimeoutMS=1000"
 }
 
-func until(t *testing.T, within time.Duration, what string, f func() error) {
+func until(t testing.TB, within time.Duration, what string, f func() error) {
 	t.Helper()
 	var err error
 	for range within / lookTime { // by looks, since the machine may stand still meanwhile
@@ -178,7 +179,7 @@ func (c *clients) watchFreezes() {
 const freezeTime = 5 * time.Second
 
 // disturb disturbs one member after the other.
-func disturb(t *testing.T, m *machines, random *rand.Rand) {
+func disturb(t testing.TB, m *machines, random *rand.Rand) {
 	t.Helper()
 	counts := map[string]int{}
 	defer func() { t.Log("disturbed: ", counts) }()
@@ -239,7 +240,7 @@ func disturb(t *testing.T, m *machines, random *rand.Rand) {
 }
 
 // primary is the one that says that it is, or v.
-func primary(t *testing.T, m *machines, v *machine) *machine {
+func primary(t testing.TB, m *machines, v *machine) *machine {
 	for _, other := range m.all {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		var r struct{ IsWritablePrimary bool }

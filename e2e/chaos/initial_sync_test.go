@@ -32,7 +32,8 @@ const (
 
 // TestInitialSync has a new member copy what a set has while clients work with that, and kills one side or the other meanwhile: in the end it has all
 // that was acknowledged, and is the same. How long others' operations took before and meanwhile is in the log of the test.
-func TestInitialSync(t *testing.T) {
+func TestInitialSync(test *testing.T) {
+	t := report(test)
 	m := build(t, binary.Build(t))
 	first, second, parting := m.all[0], m.all[1], m.all[2]
 	for _, v := range m.all {
@@ -117,7 +118,7 @@ func TestInitialSync(t *testing.T) {
 	}
 }
 
-func loadForSync(t *testing.T, coll *mongo.Collection, documents int) {
+func loadForSync(t testing.TB, coll *mongo.Collection, documents int) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
 	for n := 0; n < documents; n += syncBatch {
@@ -134,7 +135,7 @@ func loadForSync(t *testing.T, coll *mongo.Collection, documents int) {
 }
 
 // reconfigure changes the members of the configuration.
-func reconfigure(t *testing.T, client *mongo.Client, change func(bson.A) bson.A) {
+func reconfigure(t testing.TB, client *mongo.Client, change func(bson.A) bson.A) {
 	t.Helper()
 	until(t, time.Minute, "the configuration is changed", func() error {
 		var r struct{ Config bson.M }
@@ -148,7 +149,7 @@ func reconfigure(t *testing.T, client *mongo.Client, change func(bson.A) bson.A)
 }
 
 // syncState says what a member says that it is.
-func syncState(t *testing.T, v *machine) string {
+func syncState(t testing.TB, v *machine) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var r struct{ IsWritablePrimary, Secondary bool }
@@ -166,7 +167,7 @@ func syncState(t *testing.T, v *machine) string {
 
 // syncProbes are finds and inserts at a fixed rate.
 type syncProbes struct {
-	t         *testing.T
+	t         testing.TB
 	coll, own *mongo.Collection
 	documents int
 	cancel    context.CancelFunc

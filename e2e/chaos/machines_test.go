@@ -18,7 +18,7 @@ import (
 
 // machines are those of a network, each with a server.
 type machines struct {
-	t       *testing.T
+	t       testing.TB
 	network *network.Network
 	path    string
 	all     [3]*machine
@@ -43,7 +43,7 @@ const port = "27017"
 const logShown = 8 << 10
 
 // build makes the machines, or skips the test where the kernel does not let it.
-func build(t *testing.T, path string) *machines {
+func build(t testing.TB, path string) *machines {
 	t.Helper()
 	m := &machines{t: t, path: path}
 	var err error

@@ -24,7 +24,8 @@ import (
 // TestInitialSyncOfChanges has a new member copy a set while much of that expires, by rules of each kind, and while indexes and collections come, go and
 // get other names. Its disk is full at first, then it is killed, twice, and so is who sends it the copy. In the end it has what the primary has, each index
 // entry and each counter of it, and nothing that has expired.
-func TestInitialSyncOfChanges(t *testing.T) {
+func TestInitialSyncOfChanges(test *testing.T) {
+	t := report(test)
 	m := build(t, binary.Build(t))
 	first, second, third := m.all[0], m.all[1], m.all[2] // the third has a disk that can be full
 	for _, v := range m.all {
@@ -141,7 +142,7 @@ const (
 )
 
 type syncChanges struct {
-	t             *testing.T
+	t             testing.TB
 	db            *mongo.Database
 	work          sync.WaitGroup
 	made, refused int // when work is over

@@ -45,11 +45,11 @@ func (g *Graces) of(rule, was *policy.Rule) (grace policy.Grace, err error) {
 			return grace, err
 		}
 		if end := g.End(grace); end > fresh.Until {
-			return policy.Grace{At: g.Now, Until: end}, nil
+			return policy.Grace{At: g.Now, Until: end, AsSleep: grace.AsSleep}, nil
 		}
 		return fresh, nil
 	case !grace.IsZero() && was.IsLoosened(g.After, false):
-		return policy.Grace{At: g.Now, Until: g.End(grace)}, nil // what is due still waits
+		return policy.Grace{At: g.Now, Until: g.End(grace), AsSleep: grace.AsSleep}, nil // what is due still waits
 	}
 	return grace, nil
 }

@@ -44,6 +44,9 @@ type Group interface {
 	AwaitApplied(ctx context.Context, done func() bool) error
 	// HearTime has the time of the set be no earlier than what a client was told, in milliseconds since the epoch, where this member leads.
 	HearTime(millis int64)
+	// SeenTime is a time by which has been deleted what nobody finds at this member any more, in milliseconds since the epoch: a little later than its
+	// database's, while it applies a Commit.
+	SeenTime() int64
 	// IsCurrent says whether this member leads, or has applied what its primary had a moment ago, and so has its time.
 	IsCurrent() bool
 	// StepDown has another member take over, which has caught up within a time; with force this one follows either way. It is not elected for

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -26,6 +27,7 @@ func (noGroup) AwaitApplied(context.Context, func() bool) error                 
 func (noGroup) Place(_ *replset.Config, byAddress func() int) int               { return byAddress() }
 func (noGroup) IsEmpty() bool                                                   { return false }
 func (noGroup) HearTime(int64)                                                  {}
+func (noGroup) SeenTime() int64                                                 { return math.MinInt64 }
 func (noGroup) IsCurrent() bool                                                 { return true }
 func (noGroup) StepUp(context.Context) error                                    { return errNoGroup }
 func (noGroup) Freeze(time.Duration)                                            {}

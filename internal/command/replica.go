@@ -292,7 +292,8 @@ func (op *Op) hearTime(millis int64) {
 
 // What has expired for a client once stays so for it, whichever member of the set it asks. So each reply tells a time that its operation has
 // hidden by, or a later one, in the key of the signature, which nobody needs to sign with and clients hand back as it is. An operation that only
-// reads hides by that time where it is later than the member's own.
+// reads hides by that time where it is later than the member's own. It may have waited before it read, and has not seen what was deleted meanwhile:
+// the time is the member's when the operation has ended, not when it began.
 //
 // A client keeps, of all that its threads are told by all members, what comes with the latest cluster time. So of two replies the one with the
 // later cluster time must not tell an earlier time (tellTime): the cluster time is that of the last entry or of the told time, not one that other
@@ -361,10 +362,8 @@ func (op *Op) appendTimes(b *bson.Builder) {
 
 // tellTime is the cluster time that a reply tells, and the time beside it; last is the cluster time of the last entry.
 func (op *Op) tellTime(last oplog.Timestamp) (cluster oplog.Timestamp, told int64) {
-	now := clock.Millis(op.Clock)
-	if told = op.Now; told == 0 { // it was not begun
-		told = now
-	}
+	now := max(clock.Millis(op.Clock), op.ReplicaSet.Group.SeenTime())
+	told = max(now, op.Now)
 	if op.toldTime-told <= maxAhead { // what hides by the operation's own time is no news to who knows a later one
 		told = max(told, op.toldTime)
 	}
@@ -374,7 +373,6 @@ func (op *Op) tellTime(last oplog.Timestamp) (cluster oplog.Timestamp, told int6
 	if at := oplog.Timestamp(op.readsAt()); at.Millis() <= now { // clients take it to another member
 		cluster = max(cluster, at)
 	}
-	told = max(told, min(cluster.Millis(), now))
 	if told > op.toldTime && cluster == op.knows {
 		cluster++
 	}

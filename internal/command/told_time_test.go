@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -20,6 +21,29 @@ func (g ledGroup) Leader() (string, int64, bool) { return "localhost:27018", 1, 
 func (g ledGroup) HearTime(millis int64) {
 	if ahead := time.UnixMilli(millis).Sub(g.clock.Now()); ahead > 0 {
 		g.clock.Advance(ahead)
+	}
+}
+
+// waitingGroup is a ledGroup whose reads wait, while time goes on.
+type waitingGroup struct{ ledGroup }
+
+func (g waitingGroup) AwaitRead(context.Context) error {
+	g.clock.Advance(700 * time.Millisecond)
+	return nil
+}
+
+// TestToldTimeOfWaitingRead: a reply tells no earlier time than when its operation has read, though that has begun long before: something may have
+// expired and been deleted meanwhile.
+func TestToldTimeOfWaitingRead(t *testing.T) {
+	h := newMember(t)
+	if body := h.send(t.Context(), "0", "admin", bson.MustDoc("{replSetInitiate: {}}")).Body; body.Lookup("ok").Double() != 1 {
+		t.Fatal(body)
+	}
+	h.clock.Advance(2*time.Second + 100*time.Millisecond)
+	h.server.ReplicaSet.Group = waitingGroup{ledGroup{clock: h.clock}}
+	reply := h.send(t.Context(), "1", "d", bson.MustDoc("{find: 'c', readConcern: {level: 'linearizable'}}")).Body
+	if told := toldTimes(reply.Lookup("$clusterTime").Doc()).told(); reply.Lookup("ok").Double() != 1 || told < clock.Millis(h.clock) {
+		t.Fatalf("at %d %v", clock.Millis(h.clock), reply)
 	}
 }
 

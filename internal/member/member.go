@@ -171,6 +171,7 @@ func (m *member) applyTo(ctx context.Context, d Database, e raftlog.Entry) error
 	if err != nil {
 		return err
 	}
+	m.time.applies(c.Time)
 	if err := d.Apply(ctx, c); err != nil {
 		return err
 	}

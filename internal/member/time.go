@@ -23,6 +23,8 @@ type followedTime struct {
 	number uint64        // of the last commit applied
 	told   []toldTime
 	heard  time.Duration // when the primary has told something last
+	// applying is the time of the last commit that was begun to be applied: what it deletes may be gone before the time of the member is that.
+	applying int64
 	// foreign says that the time is that of a store that is not the set's, and goes: of a server that joins.
 	foreign bool
 }
@@ -42,7 +44,7 @@ func (t *followedTime) begin(number uint64, millis int64, foreign bool) {
 	defer t.mu.Unlock()
 	t.number, t.told = number, nil
 	if t.foreign {
-		t.millis = math.MinInt64
+		t.millis, t.applying = math.MinInt64, math.MinInt64
 	}
 	t.foreign = foreign
 	t.raise(millis)
@@ -52,6 +54,20 @@ func (t *followedTime) isForeign() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.foreign
+}
+
+// applies takes note of a commit that is about to be applied.
+func (t *followedTime) applies(millis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.applying = max(t.applying, millis)
+}
+
+// seen is the time of the last commit of which anybody may have seen something.
+func (t *followedTime) seen() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.applying
 }
 
 // applied takes note of a commit.
@@ -229,6 +245,15 @@ func (c leaderClock) hear(t time.Time) {
 	if nanos := t.UnixNano(); nanos-max(wall.UnixNano(), c.began+int64(monotonic)) <= int64(maxHeard) {
 		c.later(nanos)
 	}
+}
+
+// SeenTime implements command.Group.
+func (g *Group) SeenTime() int64 {
+	m := g.running()
+	if m == nil || m.leader.Load() != nil { // the time of one that leads is later than anything it has deleted
+		return math.MinInt64
+	}
+	return m.time.seen()
 }
 
 // IsCurrent implements command.Group.

@@ -1,10 +1,13 @@
 package member
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/raftlog"
 )
 
 // TestTimeOfStoreThatGoes: a server that joins with a clock that is ahead goes by the set's time once it has the set's data. A member that gets a
@@ -53,6 +56,39 @@ func TestHeardTime(t *testing.T) {
 	c.hear(machine.Now().Add(maxHeard + time.Millisecond))
 	if !c.Now().Equal(was) {
 		t.Errorf("the time went from %v to %v", was, c.Now())
+	}
+}
+
+// applyingDatabase follows. It sees what its member tells while it applies a commit.
+type applyingDatabase struct {
+	Database
+	member *member
+	told   int64
+}
+
+func (*applyingDatabase) Leave()     {}
+func (*applyingDatabase) Role() Role { return Role{Kind: Follower} }
+
+func (d *applyingDatabase) Apply(context.Context, *kv.Commit) error {
+	d.told = d.member.time.seen()
+	return nil
+}
+
+// TestSeenTime: what a commit deletes may be gone before the member's time is that of the commit. What clients are told is not earlier.
+func TestSeenTime(t *testing.T) {
+	m := &member{}
+	m.time.clock = clock.NewFake(time.UnixMilli(0))
+	m.time.begin(40, 5000, false)
+	commit, err := (&kv.Commit{Number: 41, Time: 6000, Writes: &kv.WriteList{}}).AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &applyingDatabase{member: m}
+	if err := m.applyTo(t.Context(), d, raftlog.Entry{Commit: commit}); err != nil {
+		t.Fatal(err)
+	}
+	if d.told != 6000 || m.time.now() != 6000 {
+		t.Errorf("%d was told while a commit of 6000 was applied, and the time is %d", d.told, m.time.now())
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 )
 
 // TestRoundTrips counts what an operation asks of a TiKV cluster, of which nothing is in the server's memory, and what of PD. The cluster in memory commits
-// in two phases; where TiKV commits in one (TestCommitTrips) each write asks one less of both.
+// in two phases; where TiKV commits in one (TestCommitTrips) each write asks one less of both. Requests that are under way side by side are one wait.
 func TestRoundTrips(t *testing.T) {
 	c := tikvtest.New(t)
+	var e *tikvkv.Engine
 	open := func() *harness {
-		e := c.Open(t, tikvkv.Options{Term: time.Hour})
+		e = c.Open(t, tikvkv.Options{Term: time.Hour})
 		h := newHarnessOn(t, func(kv.Engine) kv.Engine { return e })
 		t.Cleanup(func() { // before the store's, which lies on it
 			h.server.Close()
@@ -69,35 +70,53 @@ func TestRoundTrips(t *testing.T) {
 	run(h, "{insert: 'c', documents: [{_id: 5000, n: 5000}]}")
 	run(h, "{update: 'c', updates: [{q: {_id: 2}, u: {$set: {n: -2}}}]}")
 	for _, op := range []struct {
-		what, command      string
-		stores, timestamps int64
+		what, command             string
+		stores, timestamps, waits int64
 	}{
-		{"find by _id", "{find: 'c', filter: {_id: 500}}", 2, 0},
-		{"find by _id again", "{find: 'c', filter: {_id: 500}}", 0, 0},
-		{"find by _id in a clustered collection", "{find: 'clustered', filter: {_id: 500}}", 1, 0},
-		{"10 by _id", "{find: 'c', filter: {_id: {$in: [101, 120, 203, 310, 401, 455, 513, 520, 610, 790]}}}", 13, 0},
-		{"100 apart by an index", "{find: 'apart', filter: {m: {$gte: 100, $lt: 200}}, batchSize: 200}", 9, 0},
-		{"5 apart by an index", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 3, 0},
-		{"5 apart by an index again", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 1, 0},
-		{"$lookup of 10 by _id", "{aggregate: 'c', cursor: {}, pipeline: [{$match: {n: {$gte: 910, $lt: 920}}}, {$lookup: {from: 'c', as: 'other', localField: 'n', foreignField: '_id'}}]}", 22, 0},
-		{"100 by _id in a clustered collection", "{find: 'clustered', filter: {_id: {$gte: 600, $lt: 700}}, batchSize: 200}", 1, 0},
-		{"insert", "{insert: 'c', documents: [{_id: 6000, n: 6000}]}", 2, 2},
-		{"insert of 100", "{insert: 'c', documents: [" + strings.ReplaceAll(strings.Join(documents[:100], ", "), "{_id: ", "{_id: 700") + "]}", 3, 2},
-		{"update by _id", "{update: 'c', updates: [{q: {_id: 600}, u: {$set: {n: -1}}}]}", 4, 2},
-		{"scan of 100 of an index", "{find: 'c', filter: {n: {$gte: 100, $lt: 200}}, batchSize: 200}", 3, 0},
-		{"scan of 100 of an index alone", "{find: 'c', filter: {n: {$gte: 200, $lt: 300}}, projection: {_id: 0, n: 1}, batchSize: 200}", 1, 0},
-		{"count by an index", "{count: 'c', query: {n: {$gte: 300, $lt: 400}}}", 1, 0},
-		{"update by _id in a clustered collection", "{update: 'clustered', updates: [{q: {_id: 800}, u: {$set: {n: -1}}}]}", 3, 2},
-		{"delete by _id", "{delete: 'c', deletes: [{q: {_id: 700}, limit: 1}]}", 4, 2},
+		{"find by _id", "{find: 'c', filter: {_id: 500}}", 2, 0, 2},
+		{"find by _id again", "{find: 'c', filter: {_id: 500}}", 0, 0, 0},
+		{"find by _id in a clustered collection", "{find: 'clustered', filter: {_id: 500}}", 1, 0, 1},
+		{"10 by _id", "{find: 'c', filter: {_id: {$in: [101, 120, 203, 310, 401, 455, 513, 520, 610, 790]}}}", 11, 0, 2},
+		{"10 by _id, backwards", "{find: 'c', filter: {_id: {$in: [102, 121, 204, 311, 402, 456, 514, 521, 611, 791]}}, sort: {_id: -1}}", 11, 0, 2},
+		{"40 by _id", "{find: 'c', filter: {_id: {$in: [" + everyThird(20, 40) + "]}}}", 35, 0, 4},
+		{"10 by an index", "{find: 'apart', filter: {m: {$in: [401, 420, 503, 610, 701, 755, 813, 820, 910, 990]}}}", 11, 0, 2},
+		{"keys of 10 by an index", "{find: 'apart', filter: {m: {$in: [401, 420, 503, 610, 701, 755, 813, 820, 910, 990]}}, projection: {_id: 0, m: 1}}", 10, 0, 1},
+		{"1 of 10 by an index", "{find: 'apart', filter: {m: {$in: [402, 421, 504, 611, 702, 756, 814, 821, 911, 991]}}, limit: 1}", 2, 0, 2},
+		{"3 of 10 by an index", "{find: 'apart', filter: {m: {$in: [403, 422, 505, 612, 703, 757, 815, 822, 912, 992]}}, limit: 3}", 4, 0, 2},
+		{"100 apart by an index", "{find: 'apart', filter: {m: {$gte: 100, $lt: 200}}, batchSize: 200}", 8, 0, 8},
+		{"5 apart by an index", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 2, 0, 2},
+		{"5 apart by an index again", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 1, 0, 1},
+		{"$lookup of 10 by _id", "{aggregate: 'c', cursor: {}, pipeline: [{$match: {n: {$gte: 910, $lt: 920}}}, {$lookup: {from: 'c', as: 'other', localField: 'n', foreignField: '_id'}}]}", 22, 0, 22},
+		{"100 by _id in a clustered collection", "{find: 'clustered', filter: {_id: {$gte: 600, $lt: 700}}, batchSize: 200}", 1, 0, 1},
+		{"insert", "{insert: 'c', documents: [{_id: 6000, n: 6000}]}", 2, 2, 2},
+		{"insert of 100", "{insert: 'c', documents: [" + strings.ReplaceAll(strings.Join(documents[:100], ", "), "{_id: ", "{_id: 700") + "]}", 3, 2, 3},
+		{"update by _id", "{update: 'c', updates: [{q: {_id: 600}, u: {$set: {n: -1}}}]}", 4, 2, 4},
+		{"scan of 100 of an index", "{find: 'c', filter: {n: {$gte: 100, $lt: 200}}, batchSize: 200}", 2, 0, 2},
+		{"scan of 100 of an index alone", "{find: 'c', filter: {n: {$gte: 200, $lt: 300}}, projection: {_id: 0, n: 1}, batchSize: 200}", 1, 0, 1},
+		{"count by an index", "{count: 'c', query: {n: {$gte: 300, $lt: 400}}}", 1, 0, 1},
+		{"update by _id in a clustered collection", "{update: 'clustered', updates: [{q: {_id: 800}, u: {$set: {n: -1}}}]}", 3, 2, 3},
+		{"delete by _id", "{delete: 'c', deletes: [{q: {_id: 700}, limit: 1}]}", 4, 2, 4},
 	} {
 		trips.Take()
+		before := e.Waits()
 		run(h, op.command)
 		stores, timestamps := trips.Take()
-		t.Logf("%s: %d of stores, %d of PD", op.what, stores, timestamps)
-		if stores > op.stores || timestamps > op.timestamps {
-			t.Errorf("%s: %d requests to stores and %d to PD; want %d and %d at most", op.what, stores, timestamps, op.stores, op.timestamps)
+		waits := e.Waits() - before
+		t.Logf("%s: %d of stores, in %d waits to read, %d of PD", op.what, stores, waits, timestamps)
+		if stores > op.stores || waits > op.waits || timestamps > op.timestamps {
+			t.Errorf("%s: %d requests to stores, %d waits to read and %d requests to PD; want %d, %d and %d at most", op.what, stores, waits, timestamps,
+				op.stores, op.waits, op.timestamps)
 		}
 	}
+}
+
+// everyThird are numbers, three apart.
+func everyThird(first, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprint(first+3*i))
+	}
+	return strings.Join(all, ", ")
 }
 
 // TestRoundTripsOfSmallCache: where the cache holds few of the records that are found, updated and deleted by _id, in random order, it still knows where nearly

@@ -41,10 +41,8 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 		n.records = newSequentialFetcher(reader)
 	}
 	if n.scan != nil && n.records.Expects() {
-		if upcoming := n.scan.cursor.Upcoming(); len(upcoming) > 0 {
-			if err := n.records.Expect(m.ID, upcoming); err != nil {
-				return false, err
-			}
+		if err := n.records.Expect(m.ID, n.scan.cursor); err != nil {
+			return false, err
 		}
 	}
 	rec, there, err := n.records.Get(m.ID)

@@ -20,10 +20,11 @@ type indexScan struct {
 	plan  *planner.IndexScan
 	stats *Stats
 	want  want
-	ahead bool // entries are read before they are asked for
+	ahead int // so many entries are read before the first is asked for
 
 	cursor *storage.IndexCursor
-	span   int // the span that the scan is in, counted in the direction of the walk
+	span   int            // the span that the scan is in, counted in the direction of the walk
+	spans  *storage.Spans // nil: there is one alone, which has the bounds of the walk
 	after  *storage.IndexPosition
 	again  bool // the walk goes on with the entry at after
 	on     bool
@@ -49,6 +50,9 @@ func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
 		s.given = &givenIDs{stats: stats}
 	}
 	s.grouped = s.given == nil && !plan.Index.Unique
+	if len(plan.Ranges) > 1 {
+		s.spans = &storage.Spans{N: len(plan.Ranges), At: s.spanAt, Ahead: w.ahead(len(plan.Ranges))}
+	}
 	return s
 }
 
@@ -68,11 +72,10 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 	s.stats.Keys++
 	r.seen.Keys++
 	entry := s.cursor.Entry()
-	if len(s.plan.Ranges) > 1 && !s.enter(entry.Key) { // one alone has the bounds of the walk
-		if s.done {
-			return ended, nil
+	if s.spans != nil {
+		if s.span = s.cursor.Span(); !s.cursor.Inside() {
+			return s.leap()
 		}
-		return needTime, nil
 	}
 	if s.plan.Behind != nil {
 		if inside, err := s.within(entry.Key); !inside {
@@ -151,11 +154,21 @@ func (s *indexScan) matches(r *reading) (status, error) {
 }
 
 // spanAt is the i-th span in the direction of the walk.
-func (s *indexScan) spanAt(i int) planner.Range {
+func (s *indexScan) spanAt(i int) (low, high []byte) {
 	if s.plan.Backward {
-		return s.plan.Ranges[len(s.plan.Ranges)-1-i]
+		i = len(s.plan.Ranges) - 1 - i
 	}
-	return s.plan.Ranges[i]
+	r := s.plan.Ranges[i]
+	return r.Low, r.High
+}
+
+// leap notes that the cursor goes on at the next span, if there is one.
+func (s *indexScan) leap() (status, error) {
+	if s.done = s.cursor.IsOver(); s.done {
+		return ended, nil
+	}
+	s.stats.Seeks++
+	return needTime, nil
 }
 
 // open begins the walk, or takes it up where it was parked.
@@ -179,8 +192,11 @@ func (s *indexScan) open(r *reading) error {
 	}
 	ranges := s.plan.Ranges
 	s.stats.Seeks++
+	if s.spans != nil {
+		s.spans.First = s.span
+	}
 	s.cursor, err = reader.ScanIndex(storage.IndexScan{Index: d, Low: ranges[0].Low, High: ranges[len(ranges)-1].High,
-		Reverse: s.plan.Backward, After: s.after, Again: s.again, Fetches: s.want.fetched, Ahead: s.ahead})
+		Reverse: s.plan.Backward, After: s.after, Again: s.again, Fetches: s.want.fetched, Ahead: s.ahead, Spans: s.spans})
 	s.again = false
 	return err
 }
@@ -222,37 +238,6 @@ func multikeyNow(paths []uint64) bool {
 		}
 	}
 	return false
-}
-
-// enter says whether key lies in a span; behind one, the cursor is sent to the next.
-func (s *indexScan) enter(key []byte) bool {
-	for {
-		r := s.spanAt(s.span)
-		before, behind := r.Low != nil && bytes.Compare(key, r.Low) < 0, r.High != nil && bytes.Compare(key, r.High) >= 0
-		if s.plan.Backward {
-			before, behind = behind, before
-		}
-		switch {
-		case before:
-			s.seek(r)
-			return false
-		case !behind:
-			return true
-		}
-		if s.span++; s.span == len(s.plan.Ranges) {
-			s.done = true
-			return false
-		}
-	}
-}
-
-func (s *indexScan) seek(r planner.Range) {
-	s.stats.Seeks++
-	if s.plan.Backward {
-		s.cursor.Seek(r.High)
-	} else {
-		s.cursor.Seek(r.Low)
-	}
 }
 
 // unread has the scan give the entry that it stands at once more, when it is taken up again and the entry is there then.

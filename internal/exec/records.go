@@ -46,7 +46,7 @@ func (o Opening) Open(plan *planner.Plan) *Records {
 	if r.reading.turns = &r.reading.own; o.Op != nil {
 		r.reading.turns = o.Op.turns()
 	}
-	r.root = opener{&r.reading}.open(plan.Root, want{indexKey: o.IndexKeys})
+	r.root = opener{&r.reading}.open(plan.Root, want{indexKey: o.IndexKeys, most: o.Enough})
 	switch {
 	case plan.Sorts():
 	case has[*planner.Projection](plan.Root):

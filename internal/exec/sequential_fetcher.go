@@ -32,6 +32,11 @@ type sequentialFetcher struct {
 	ids   [storage.MaxAhead]storage.RecordID
 }
 
+// upcoming knows which records come.
+type upcoming interface {
+	Upcoming([]storage.RecordID) []storage.RecordID
+}
+
 const (
 	// sequentialRun ids in one direction begin a walk. By chance that is one of twelve.
 	sequentialRun = 4
@@ -80,13 +85,14 @@ func (n *sequentialFetcher) Expects() bool {
 	return n.cursor == nil && n.ahead.IsEmpty() && !n.reader.View().InTransaction()
 }
 
-// Expect is told that the record with the id is asked for next, and then those of the entries, which stay as they are until then. Some of
-// these may be left out.
-func (n *sequentialFetcher) Expect(id storage.RecordID, upcoming []storage.IndexEntry) error {
-	ids := append(n.ids[:0], id)
-	for i := range min(len(upcoming), storage.MaxAhead-1) {
-		ids = append(ids, upcoming[i].RecordID)
+// Expect is told that the record with the id is asked for next, and then those whose entries the cursor has read, which stay as they are until then.
+// Some of these may be left out.
+func (n *sequentialFetcher) Expect(id storage.RecordID, upcoming upcoming) error {
+	ids := upcoming.Upcoming(append(n.ids[:0], id))
+	if len(ids) == 1 {
+		return nil
 	}
+	ids = ids[:min(len(ids), storage.MaxAhead)]
 	if down, near := areNear(ids); near && n.wait == 0 {
 		n.last, n.down, n.run = n.last[:0], down, 0
 		return n.begin(id)

@@ -115,16 +115,16 @@ func TestSequentialFetcher(t *testing.T) {
 			continue
 		}
 		if n.Expects() && r.IntN(2) == 0 { // the record is asked for then
-			var upcoming []storage.IndexEntry
+			var upcoming idsAhead
 			for next := at + step; next >= 0 && next < records && len(upcoming) < r.IntN(2*storage.MaxAhead); next += step {
-				upcoming = append(upcoming, storage.IndexEntry{RecordID: ids[next].Clone()})
+				upcoming = append(upcoming, ids[next].Clone())
 			}
 			if err := n.Expect(ids[at], upcoming); err != nil {
 				t.Fatal(err)
 			}
 			expected++
 			for i := range upcoming {
-				clear(upcoming[i].RecordID) // which a cursor does when it reads on
+				clear(upcoming[i]) // which a cursor does when it reads on
 			}
 		}
 		want, wanted, err := reader.Get(ids[at])
@@ -154,6 +154,11 @@ func TestSequentialFetcher(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// idsAhead are those of the records that come.
+type idsAhead []storage.RecordID
+
+func (a idsAhead) Upcoming(dst []storage.RecordID) []storage.RecordID { return append(dst, a...) }
 
 // TestSequentialFetcherWaits: tries that are in vain become rare, and one that pays makes the next one come soon.
 func TestSequentialFetcherWaits(t *testing.T) {

@@ -89,6 +89,31 @@ type want struct {
 	score bool
 	// indexKey: the key by which the record was found, as a document.
 	indexKey bool
+	// most is how many are wanted, about; 0: all there are.
+	most int64
+}
+
+// leastAhead is how many entries are read at once at least, where they are neighbours: some records may not match.
+const leastAhead = 4
+
+// ahead is how many entries of so many spans an index scan reads at first, so that their records are looked for together: no more than about as many as
+// are wanted.
+func (w want) ahead(spans int) int {
+	switch {
+	case w.most == 0:
+		return storage.MaxAhead
+	case spans == 1:
+		return int(min(max(w.most, leastAhead), storage.MaxAhead))
+	}
+	return int(min(w.most, storage.MaxAhead))
+}
+
+// within is w where no more than most are wanted.
+func (w want) within(most int64) want {
+	if w.most == 0 || most < w.most {
+		w.most = most
+	}
+	return w
 }
 
 // opener makes nodes of a plan's.
@@ -130,7 +155,7 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 		w.fetched = true
 		f := &fetch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
 		if scan, ok := f.in.node.(*indexScan); ok {
-			f.scan, scan.ahead = scan, true
+			f.scan, scan.ahead = scan, w.ahead(len(scan.plan.Ranges))
 		}
 		return f
 	case *planner.Or:
@@ -156,9 +181,12 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	case *planner.Sort:
 		return o.sort(n, stats, w)
 	case *planner.Skip:
+		if w.most > 0 {
+			w.most += n.N
+		}
 		return &skipNode{n.N, o.child(n.Child, stats, w)}
 	case *planner.Limit:
-		return &limitNode{n.N, o.child(n.Child, stats, w)}
+		return &limitNode{n.N, o.child(n.Child, stats, w.within(n.N))}
 	case *planner.GeoNear:
 		return &nearScan{plan: n, stats: stats, rest: planner.FilterOf(n)}
 	}

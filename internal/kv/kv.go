@@ -144,6 +144,9 @@ type Iterator interface {
 	SeekLT(key []byte) bool
 	Next() bool
 	Prev() bool
+	// Ahead is for who will soon seek one of the keys after the other, with SeekGE, or with SeekLT if back; First and Last are seeks of the bounds.
+	// It moves nothing. An engine of which each look costs a round trip looks there for all together. What fails the next move that needs it tells.
+	Ahead(keys [][]byte, back bool)
 	Valid() bool
 	Key() []byte
 	Value() ([]byte, error)

@@ -1,17 +1,18 @@
 package storage
 
-// entriesAhead are entries that an IndexCursor has read before it is asked for them: four at first, more of a long scan.
+// entriesAhead are entries that an IndexCursor has read before it is asked for them: as many at first as it was told, more of a long scan.
 type entriesAhead struct {
-	entries [MaxAhead - 1]IndexEntry // with the one that is given, MaxAhead are known
+	first   int          // 0: it has begun
+	entries []IndexEntry // with the one that is given, MaxAhead within spans are known
+	places  []place      // of entries, where there are spans
 	given   int
 	n       int
 	buf     []byte // what the entries consist of
 	ended   bool
 	failed  error // what ended the reading, told behind the entries before it
-}
 
-// firstAhead is how many entries are read at first.
-const firstAhead = 4
+	room [MaxAhead - 1]IndexEntry // for entries, where there are no spans
+}
 
 // next makes the cursor's entry the next one.
 func (a *entriesAhead) next(c *IndexCursor) bool {
@@ -20,18 +21,27 @@ func (a *entriesAhead) next(c *IndexCursor) bool {
 		return false
 	}
 	c.current = &a.entries[a.given]
+	if c.spans != nil {
+		c.place = a.places[a.given]
+	}
 	a.given++
 	return true
 }
 
 // fill reads more, and says whether there was any.
 func (a *entriesAhead) fill(c *IndexCursor) bool {
-	want := firstAhead
-	if a.n > 0 {
-		want = len(a.entries)
+	want := MaxAhead - 1
+	if a.first > 0 {
+		want, a.first = min(want, a.first), 0
+	}
+	if need := 2 * want; c.spans == nil {
+		a.entries = a.room[:]
+	} else if len(a.entries) < need { // each that is wanted may have one behind it that lies outside
+		a.entries, a.places = make([]IndexEntry, need), make([]place, need)
 	}
 	a.given, a.n, a.buf = 0, 0, a.buf[:0]
-	for !a.ended && a.n < want {
+	span := c.place.span
+	for !a.ended && want > 0 && a.n < len(a.entries) {
 		if !c.walk.Next() {
 			a.ended = true
 			break
@@ -42,9 +52,27 @@ func (a *entriesAhead) fill(c *IndexCursor) bool {
 			break
 		}
 		e.Key, e.TypeBits, e.RecordID = a.keep(e.Key), a.keep(e.TypeBits), a.keep(e.RecordID)
+		want--
+		if c.spans != nil {
+			p := c.enter(e.Key, span)
+			a.places[a.n], span, a.ended = p, p.span, p.over
+			if !p.inside {
+				want++
+			}
+		}
 		a.n++
 	}
 	return a.n > 0
+}
+
+// upcoming appends the records of the entries that have not been given, but for those outside of spans.
+func (a *entriesAhead) upcoming(dst []RecordID) []RecordID {
+	for i := a.given; i < a.n; i++ {
+		if a.places == nil || a.places[i].inside {
+			dst = append(dst, a.entries[i].RecordID)
+		}
+	}
+	return dst
 }
 
 // isEmpty says whether there is nothing left to give, and the walk has not come to its end.

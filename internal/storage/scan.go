@@ -125,8 +125,12 @@ type IndexScan struct {
 	// Fetches says that the caller gets every record it uses by its id, which tells what is hidden. Otherwise the cursor
 	// looks itself, where the collection hides anything.
 	Fetches bool
-	// Ahead lets the cursor read some entries before they are asked for, so that Upcoming tells of them.
-	Ahead bool
+	// Ahead lets the cursor read so many entries, MaxAhead at most, before the first is asked for, and more of a long scan, so that Upcoming tells of
+	// them.
+	Ahead int
+	// Spans, when not nil, are what the scan is for; Low and High are their ends. Where the walk has met an entry outside of them it goes on at
+	// the beginning of the next.
+	Spans *Spans
 }
 
 // IndexCursor walks the entries of an index. Close it.
@@ -139,6 +143,8 @@ type IndexCursor struct {
 	walk    walk.Keys
 	entry   IndexEntry
 	current *IndexEntry   // entry, or one of those ahead
+	place   place         // of current, where there are spans
+	spans   *spanWalk     // nil: all is one
 	ahead   *entriesAhead // nil: it reads each entry when it is asked for
 	single  bool          // and so it does as long as nothing is left of what it has read ahead
 	e       error
@@ -165,12 +171,26 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	if s.Again && s.Reverse {
 		after = layout.After(after)
 	}
-	if s.Ahead {
-		c.ahead = &entriesAhead{}
+	if s.Ahead > 0 {
+		c.ahead = &entriesAhead{first: s.Ahead}
 	}
+	c.place.inside = true
 	c.walk.Again = s.Again
 	if err := c.walk.Open(r.view.ctx, r.view.reader, bounds, s.Reverse, after); err != nil {
 		return nil, err
+	}
+	if s.Spans == nil {
+		return c, nil
+	}
+	c.spans = newSpanWalk(s.Spans, c, s.Reverse)
+	c.place.span = s.Spans.First
+	switch {
+	case after != nil: // it may end in the span that it goes on in
+		c.spans.told = s.Spans.First + 1
+	case s.Reverse:
+		c.spans.begin(c, bounds.Upper)
+	default:
+		c.spans.begin(c, bounds.Lower)
 	}
 	return c, nil
 }
@@ -178,6 +198,9 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 // Next moves to the next entry; false at the end or on an error.
 func (c *IndexCursor) Next() bool {
 	for c.e == nil && c.read() {
+		if !c.place.inside {
+			return true
+		}
 		if c.dead.Cover(c.current.RecordID) {
 			continue
 		}
@@ -201,16 +224,39 @@ func (c *IndexCursor) read() bool {
 		return false
 	}
 	c.current = &c.entry
-	c.e = c.walk.ReadEntry(&c.entry, c.entries, &c.room)
-	return c.e == nil
+	if c.e = c.walk.ReadEntry(&c.entry, c.entries, &c.room); c.e != nil {
+		return false
+	}
+	if c.spans != nil {
+		c.place = c.enter(c.entry.Key, c.place.span)
+	}
+	return true
 }
 
-// Upcoming are the entries that have been read and not been given yet, valid until the next move.
-func (c *IndexCursor) Upcoming() []IndexEntry {
-	if c.ahead == nil {
-		return nil
+// enter is the place of an entry, and sends the walk on to the next span when it lies outside of them.
+func (c *IndexCursor) enter(key []byte, span int) place {
+	p, to := c.spans.place(key, span)
+	if to != nil {
+		c.spans.leap(c, p.span, to)
 	}
-	return c.ahead.entries[c.ahead.given:c.ahead.n]
+	return p
+}
+
+// Inside says whether the current entry lies in a span; if not, the next one is where the next span begins, or behind that.
+func (c *IndexCursor) Inside() bool { return c.place.inside }
+
+// IsOver says that no span lies at the current entry or behind it.
+func (c *IndexCursor) IsOver() bool { return c.place.over }
+
+// Span is that of the current entry, or the one that comes next.
+func (c *IndexCursor) Span() int { return c.place.span }
+
+// Upcoming appends the records of the entries that have been read and not been given yet, valid until the next move.
+func (c *IndexCursor) Upcoming(dst []RecordID) []RecordID {
+	if c.ahead == nil {
+		return dst
+	}
+	return c.ahead.upcoming(dst)
 }
 
 // ReadAhead has a cursor that reads ahead go on with that, or rest from it: what nobody wants to know early need not be kept.

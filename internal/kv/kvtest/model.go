@@ -282,6 +282,16 @@ func (r *modelRun) move(w *modelWalk) {
 	var name string
 	var moved bool
 	last := len(w.entries) - 1
+	if r.rng.IntN(6) == 0 { // some of which may be met
+		var keys [][]byte
+		for range 1 + r.rng.IntN(20) {
+			keys = append(keys, []byte(r.key()))
+		}
+		w.it.Ahead(keys, r.rng.IntN(2) == 0)
+		for _, key := range keys { // they are the caller's
+			clear(key)
+		}
+	}
 	switch r.rng.IntN(8) {
 	case 0:
 		name, moved = "First", w.it.First()

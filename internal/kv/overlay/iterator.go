@@ -84,6 +84,9 @@ func (it *iterator) SeekLT(key []byte) bool {
 	return it.settleBack()
 }
 
+// Ahead is kv.Iterator's: what the transaction has written is at hand.
+func (it *iterator) Ahead(keys [][]byte, back bool) { it.below.Ahead(keys, back) }
+
 func (it *iterator) Next() bool {
 	if it.fresh {
 		return it.First()

@@ -31,6 +31,7 @@ func (i *brokenIter) First() bool            { return i.move() }
 func (i *brokenIter) Last() bool             { return i.move() }
 func (i *brokenIter) SeekGE([]byte) bool     { return i.move() }
 func (i *brokenIter) SeekLT([]byte) bool     { return i.move() }
+func (i *brokenIter) Ahead([][]byte, bool)   {}
 func (i *brokenIter) Next() bool             { return i.move() }
 func (i *brokenIter) Prev() bool             { return i.move() }
 func (i *brokenIter) Valid() bool            { return i.moves == 1 }

@@ -24,6 +24,9 @@ func (i *iterator) Last() bool  { i.moves(); return i.it.Last() }
 func (i *iterator) SeekGE(key []byte) bool { i.moves(); return i.it.SeekGE(key) }
 func (i *iterator) SeekLT(key []byte) bool { i.moves(); return i.it.SeekLT(key) }
 
+// Ahead is kv.Iterator's: a seek waits for nobody.
+func (i *iterator) Ahead([][]byte, bool) {}
+
 func (i *iterator) Next() bool {
 	if !i.placed {
 		return i.First()

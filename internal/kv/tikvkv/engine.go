@@ -104,9 +104,13 @@ type Engine struct {
 	reclaims *reclaimer
 	closed   atomic.Bool
 	failed   atomic.Bool
+	waits    atomic.Int64  // see Waits
 	keeper   chan struct{} // closed when the goroutine that keeps the lease has ended
 	collects chan struct{} // closed when the one has ended by which the cluster lets go of what is not needed
 }
+
+// Waits is how often somebody who reads has waited for the cluster since the engine was opened: once for requests that are under way side by side.
+func (e *Engine) Waits() int64 { return e.waits.Load() }
 
 var _ kv.Engine = (*Engine)(nil)
 

@@ -14,18 +14,39 @@ import (
 
 // iterator is a kv.Iterator that fetches many pairs at once.
 //
-// It has a stretch of the store: all pairs from lower up to upper, in order. Moves within it ask nobody. A move that leaves it fetches the
+// It has a stretch of the store, in which it stands. Moves within it ask nobody. A move that leaves it fetches the
 // stretch beside it, and a seek that leaves it another one. The first is small, since many walks are short, and each that follows is larger.
-// A stretch may have no pairs: what tombstones hide is not in it, and ranges of which nothing is to be seen are not asked for.
+// Who knows where the iterator will be sought says so (Ahead), and it fetches the beginnings of several stretches side by side.
 type iterator struct {
-	s            *snapshot
-	from, to     []byte // its bounds, as stored
+	s        *snapshot
+	from, to []byte // its bounds, as stored
+	stretch
+	others []stretch // where it will be sought
+	at     int
+	state  uint8
+	batch  int // how many pairs are fetched next
+	err    error
+}
+
+// stretch is all pairs from lower up to upper, in order. It may have none: what tombstones hide is not in it, and ranges of which nothing is to be
+// seen are not asked for.
+type stretch struct {
 	pairs        []pair
-	lower, upper []byte // of the stretch; nil before there is one
-	at           int
-	state        uint8
-	batch        int // how many pairs are fetched next
-	err          error
+	lower, upper []byte // nil before there is one
+}
+
+// has says whether what comes from key on begins in the stretch, and hasBefore whether what comes before it ends there.
+func (s *stretch) has(key []byte) bool {
+	return s.lower != nil && bytes.Compare(s.lower, key) <= 0 && bytes.Compare(key, s.upper) < 0
+}
+
+func (s *stretch) hasBefore(key []byte) bool {
+	return s.lower != nil && bytes.Compare(s.lower, key) < 0 && bytes.Compare(key, s.upper) <= 0
+}
+
+func (s *stretch) find(key []byte) int {
+	i, _ := slices.BinarySearchFunc(s.pairs, key, func(p pair, key []byte) int { return bytes.Compare(p.key, key) })
+	return i
 }
 
 type pair struct{ key, value []byte } // as stored
@@ -45,6 +66,9 @@ const (
 	batchBytes = 1 << 20
 	// firstBytes is about how much of short values is fetched first.
 	firstBytes = 32 << 10
+	// maxStretches is how many stretches are fetched side by side. They share what one would fetch first, but have leastOfMany pairs each at least.
+	maxStretches = 16
+	leastOfMany  = 4
 )
 
 func newIterator(s *snapshot, o kv.IterOptions) *iterator {
@@ -110,17 +134,43 @@ func (it *iterator) Prev() bool {
 
 func (it *iterator) grow() { it.batch = min(it.batch*batchGrowth, maxBatch) }
 
+// Ahead is kv.Iterator's.
+func (it *iterator) Ahead(keys [][]byte, back bool) {
+	var wanted [][]byte
+	for _, key := range keys[:min(len(keys), maxStretches)] {
+		key = smallest(largest(it.s.engine.space.bound(key), it.from), it.to)
+		if back && !it.hasBefore(key) || !back && !it.has(key) {
+			wanted = append(wanted, key)
+		}
+	}
+	if len(wanted) < 2 || it.err != nil { // one is looked for as well when it is sought
+		return
+	}
+	n := max(it.s.engine.lengths.first(it.s.engine.space, it.from)/len(wanted), leastOfMany)
+	it.s.engine.waits.Add(1)
+	found, failed := make([]stretch, len(wanted)), make([]error, len(wanted))
+	var all sync.WaitGroup
+	for i, key := range wanted {
+		all.Go(func() {
+			if back {
+				found[i], _, failed[i] = it.lookBack(key, n)
+			} else {
+				found[i], _, failed[i] = it.look(key, n)
+			}
+		})
+	}
+	all.Wait()
+	it.others, it.err = found, errors.Join(failed...)
+}
+
 // seekGE moves to the first pair from key on.
 func (it *iterator) seekGE(key []byte) bool {
-	if it.lower != nil && bytes.Compare(it.lower, key) <= 0 && bytes.Compare(key, it.upper) < 0 {
-		if i, _ := it.find(key); i < len(it.pairs) {
-			return it.land(i)
+	for bytes.Compare(key, it.to) < 0 {
+		if !it.has(key) && !it.turn(func(s *stretch) bool { return s.has(key) }) && !it.fetch(key, it.look) {
+			break
 		}
-		key = it.upper // where the stretch ends
-	}
-	for it.err == nil && bytes.Compare(key, it.to) < 0 {
-		if it.err = it.fetch(key); it.err == nil && len(it.pairs) > 0 {
-			return it.land(0)
+		if i := it.find(key); i < len(it.pairs) {
+			return it.land(i)
 		}
 		key = it.upper
 	}
@@ -129,23 +179,28 @@ func (it *iterator) seekGE(key []byte) bool {
 
 // seekLT moves to the last pair before key.
 func (it *iterator) seekLT(key []byte) bool {
-	if it.lower != nil && bytes.Compare(it.lower, key) < 0 && bytes.Compare(key, it.upper) <= 0 {
-		if i, _ := it.find(key); i > 0 {
-			return it.land(i - 1)
+	for bytes.Compare(key, it.from) > 0 {
+		if !it.hasBefore(key) && !it.turn(func(s *stretch) bool { return s.hasBefore(key) }) && !it.fetch(key, it.lookBack) {
+			break
 		}
-		key = it.lower
-	}
-	for it.err == nil && bytes.Compare(key, it.from) > 0 {
-		if it.err = it.fetchBack(key); it.err == nil && len(it.pairs) > 0 {
-			return it.land(len(it.pairs) - 1)
+		if i := it.find(key); i > 0 {
+			return it.land(i - 1)
 		}
 		key = it.lower
 	}
 	return it.land(-1)
 }
 
-func (it *iterator) find(key []byte) (int, bool) {
-	return slices.BinarySearchFunc(it.pairs, key, func(p pair, key []byte) int { return bytes.Compare(p.key, key) })
+// turn makes the stretch one of the others, if one is as it should be.
+func (it *iterator) turn(fits func(*stretch) bool) bool {
+	for i := range it.others {
+		if fits(&it.others[i]) {
+			it.stretch = it.others[i]
+			it.others = slices.Delete(it.others, i, i+1)
+			return true
+		}
+	}
+	return false
 }
 
 // land notes where a move ended; nowhere if i is negative.
@@ -158,93 +213,77 @@ func (it *iterator) land(i int) bool {
 	return true
 }
 
-// fetch makes the stretch the one that begins with key. Where much longer values follow than before, an answer may not hold them: then fewer are asked for.
-func (it *iterator) fetch(key []byte) error { return it.orFewer(key, it.fetchForward) }
-
-func (it *iterator) orFewer(key []byte, fetch func([]byte) error) error {
-	err := fetch(key)
+// fetch makes the stretch the one that begins, or ends, with key. Where much longer values follow than before, an answer may not hold them: then fewer
+// are asked for.
+func (it *iterator) fetch(key []byte, look func(key []byte, n int) (s stretch, cut bool, err error)) bool {
+	if it.err != nil {
+		return false
+	}
+	it.s.engine.waits.Add(1)
+	found, cut, err := look(key, it.batch)
 	if err != nil && it.batch > firstBatch && !errors.Is(err, context.DeadlineExceeded) && (it.s.ctx == nil || it.s.ctx.Err() == nil) {
 		it.batch = firstBatch
-		err = fetch(key)
+		found, cut, err = look(key, it.batch)
 	}
-	return err
+	if it.err = err; err != nil {
+		return false
+	}
+	if it.stretch = found; cut && len(found.pairs) == 0 {
+		it.grow()
+	}
+	return true
 }
 
-func (it *iterator) fetchForward(key []byte) error {
+// look is the stretch that begins with key, of n pairs at most; cut says that there may be more of them before its range ends. It changes nothing of it.
+func (it *iterator) look(key []byte, n int) (s stretch, cut bool, err error) {
 	deleted := it.s.view.tombstones
 	from := deleted.Skip(key)
 	if bytes.Compare(from, it.to) >= 0 {
-		it.pairs, it.lower, it.upper = nil, key, it.to
-		return nil
+		return stretch{lower: key, upper: it.to}, false, nil
 	}
 	to := deleted.Until(from, it.to)
-	r, n, err := it.reader(from)
+	s.pairs, cut, err = it.take(from, n, func(r *txnsnapshot.KVSnapshot) (stored, error) { return r.Iter(from, to) })
 	if err != nil {
-		return err
+		return stretch{}, false, err
 	}
-	whole, err := it.take(n, func() (stored, error) { return r.Iter(from, to) })
-	if err != nil {
-		return err
+	s.lower, s.upper = key, smallest(deleted.Skip(to), it.to)
+	if cut {
+		s.upper = append(slices.Clone(s.pairs[len(s.pairs)-1].key), 0)
 	}
-	it.lower, it.upper = key, smallest(deleted.Skip(to), it.to)
-	if !whole {
-		it.upper = append(slices.Clone(it.pairs[len(it.pairs)-1].key), 0)
-	}
-	it.hide(kv.Range{Start: from, End: to}, whole)
-	return nil
+	s.pairs = it.seen(kv.Range{Start: from, End: to}, s.pairs)
+	return s, cut, nil
 }
 
-// hide leaves out of the pairs of a range what tombstones hide.
-func (it *iterator) hide(r kv.Range, whole bool) {
-	if !it.s.view.tombstones.IsWritten(r) {
-		return
-	}
-	it.pairs = slices.DeleteFunc(it.pairs, func(p pair) bool {
-		_, ok := it.s.visible(p.key, p.value)
-		return !ok
-	})
-	if len(it.pairs) == 0 && !whole {
-		it.grow()
-	}
-}
-
-// fetchBack makes the stretch the one that ends before key.
-func (it *iterator) fetchBack(key []byte) error { return it.orFewer(key, it.fetchBackward) }
-
-func (it *iterator) fetchBackward(key []byte) error {
+// lookBack is look for the stretch that ends before key.
+func (it *iterator) lookBack(key []byte, n int) (s stretch, cut bool, err error) {
 	deleted := it.s.view.tombstones
 	to := deleted.SkipBack(key)
 	if bytes.Compare(to, it.from) <= 0 {
-		it.pairs, it.lower, it.upper = nil, it.from, key
-		return nil
+		return stretch{lower: it.from, upper: key}, false, nil
 	}
 	from := deleted.UntilBack(to, it.from)
-	r, n, err := it.reader(from)
+	s.pairs, cut, err = it.take(from, n, func(r *txnsnapshot.KVSnapshot) (stored, error) { return r.IterReverse(to, from) })
 	if err != nil {
-		return err
+		return stretch{}, false, err
 	}
-	whole, err := it.take(n, func() (stored, error) { return r.IterReverse(to, from) })
-	if err != nil {
-		return err
+	slices.Reverse(s.pairs)
+	s.lower, s.upper = largest(deleted.SkipBack(from), it.from), key
+	if cut {
+		s.lower = s.pairs[0].key
 	}
-	slices.Reverse(it.pairs)
-	it.lower, it.upper = largest(deleted.SkipBack(from), it.from), key
-	if !whole {
-		it.lower = it.pairs[0].key
-	}
-	it.hide(kv.Range{Start: from, End: to}, whole)
-	return nil
+	s.pairs = it.seen(kv.Range{Start: from, End: to}, s.pairs)
+	return s, cut, nil
 }
 
-// reader is TiKV's snapshot, set to fetch as much at once as is to be fetched.
-func (it *iterator) reader(key []byte) (*txnsnapshot.KVSnapshot, int, error) {
-	r, err := it.s.read()
-	if err != nil {
-		return nil, 0, err
+// seen leaves out of the pairs of a range what tombstones hide.
+func (it *iterator) seen(r kv.Range, pairs []pair) []pair {
+	if !it.s.view.tombstones.IsWritten(r) {
+		return pairs
 	}
-	n := it.s.engine.lengths.limit(it.s.engine.space, key, it.batch)
-	r.SetScanBatchSize(n)
-	return r, n, nil
+	return slices.DeleteFunc(pairs, func(p pair) bool {
+		_, ok := it.s.visible(p.key, p.value)
+		return !ok
+	})
 }
 
 // stored is client-go's iterator.
@@ -256,21 +295,26 @@ type stored interface {
 	Close()
 }
 
-// take has pairs be the first n of a scan; whole says that there are no more.
-func (it *iterator) take(n int, begin func() (stored, error)) (whole bool, err error) {
-	pairs, err := bounded(it.s, func() ([]pair, error) { return scanPairs(n, begin) })
+// take is the first n pairs of a scan of the table that key is in; cut says that there may be more.
+func (it *iterator) take(key []byte, n int, begin func(*txnsnapshot.KVSnapshot) (stored, error)) (pairs []pair, cut bool, err error) {
+	r, err := it.s.read()
 	if err != nil {
-		return false, err
+		return nil, false, err
+	}
+	n = it.s.engine.lengths.limit(it.s.engine.space, key, n)
+	r.SetScanBatchSize(n)
+	pairs, err = bounded(it.s, func() ([]pair, error) { return scanPairs(n, func() (stored, error) { return begin(r) }) })
+	if err != nil {
+		return nil, false, err
 	}
 	size := 0
 	for _, p := range pairs {
 		size += len(p.value)
 	}
-	it.pairs = pairs
 	if len(pairs) > 0 {
 		it.s.engine.lengths.note(it.s.engine.space, pairs[0].key, size/len(pairs))
 	}
-	return len(pairs) < n, nil
+	return pairs, len(pairs) == n, nil
 }
 
 func scanPairs(n int, begin func() (stored, error)) ([]pair, error) {
@@ -317,7 +361,7 @@ func (it *iterator) Value() ([]byte, error) {
 func (it *iterator) Err() error { return it.err }
 
 func (it *iterator) Close() error {
-	it.state, it.pairs, it.lower = lost, nil, nil
+	it.state, it.stretch, it.others = lost, stretch{}, nil
 	return nil
 }
 

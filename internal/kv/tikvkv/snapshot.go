@@ -129,6 +129,7 @@ func (s *snapshot) fetch(stored []byte) ([]byte, error) {
 	}
 	ctx, cancel := s.readContext()
 	defer cancel()
+	s.engine.waits.Add(1)
 	entry, err := r.Get(ctx, stored)
 	switch {
 	case tikverr.IsErrNotFound(err):
@@ -180,6 +181,7 @@ func (s *snapshot) fetchEach(stored [][]byte, take func(key string, value []byte
 	defer cancel()
 	for len(stored) > 0 {
 		n := min(len(stored), s.engine.lengths.atOnce(s.engine.space, stored[0]))
+		s.engine.waits.Add(1)
 		entries, err := r.BatchGet(ctx, stored[:n])
 		if err != nil {
 			return s.failed(ctx, "get many", err)

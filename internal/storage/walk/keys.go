@@ -70,6 +70,13 @@ func (w *Keys) Seek(key []byte) {
 	}
 }
 
+// Ahead tells the engine to which keys Seek will send the walk soon, one after the other.
+func (w *Keys) Ahead(keys [][]byte) {
+	if w.it != nil {
+		w.it.Ahead(keys, w.Reverse)
+	}
+}
+
 // Next moves to the next key; false at the end, on an error and when the context has ended.
 func (w *Keys) Next() bool {
 	if w.steps++; w.steps%StepsBetweenChecks == 0 && w.ctx.Err() != nil {

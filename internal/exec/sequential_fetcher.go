@@ -15,7 +15,8 @@ import (
 // come says so (Expect): a walk then begins at the first, and where records lie apart those in memory are looked up together.
 //
 // Invariants: while there is a cursor, it stands on or behind the last id that was asked for, in its direction. A walk sees
-// the snapshot that Get sees; in a transaction, whose writes a walk would not see, there is none.
+// the snapshot that Get sees; in a transaction, whose writes a walk would not see, there is none, and what was looked up together
+// counts until the transaction writes it.
 type sequentialFetcher struct {
 	reader   *storage.Reader
 	last     storage.RecordID
@@ -54,15 +55,15 @@ func newSequentialFetcher(r *storage.Reader) *sequentialFetcher {
 
 // Get is the record with the id, valid until the next call. ok is false when there is none.
 func (n *sequentialFetcher) Get(id storage.RecordID) (rec storage.Record, ok bool, err error) {
-	if n.reader.View().InTransaction() {
-		return n.reader.Get(id)
-	}
 	n.wait = max(n.wait-1, 0)
 	if rec := n.ahead.Take(id); rec != nil {
 		if n.reader.IsHidden(rec) {
 			return storage.Record{}, false, nil
 		}
 		return *rec, true, nil
+	}
+	if n.reader.View().InTransaction() {
+		return n.reader.Get(id)
 	}
 	if err := n.turn(id); err != nil {
 		return storage.Record{}, false, err
@@ -82,7 +83,7 @@ func (n *sequentialFetcher) Walks() bool { return n.cursor != nil }
 
 // Expects says whether Expect is of use now.
 func (n *sequentialFetcher) Expects() bool {
-	return n.cursor == nil && n.ahead.IsEmpty() && !n.reader.View().InTransaction()
+	return n.cursor == nil && n.ahead.IsEmpty()
 }
 
 // Expect is told that the record with the id is asked for next, and then those whose entries the cursor has read, which stay as they are until then.
@@ -93,6 +94,9 @@ func (n *sequentialFetcher) Expect(id storage.RecordID, upcoming upcoming) error
 		return nil
 	}
 	ids = ids[:min(len(ids), storage.MaxAhead)]
+	if n.reader.View().InTransaction() {
+		return n.reader.LookAhead(&n.ahead, ids)
+	}
 	if down, near := areNear(ids); near && n.wait == 0 {
 		n.last, n.down, n.run = n.last[:0], down, 0
 		return n.begin(id)

@@ -155,6 +155,67 @@ func TestSequentialFetcher(t *testing.T) {
 	}
 }
 
+// TestSequentialFetcherBesideWrites: what a transaction writes between the time at which records are looked up together and the one at which
+// they are asked for is seen, as by one that looks for each.
+func TestSequentialFetcherBesideWrites(t *testing.T) {
+	f, ids := sequentialRecords(t, 300)
+	txn, err := f.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer txn.Rollback()
+	w, err := txn.Writer(sequentialNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	n := newSequentialFetcher(w.Reader)
+	ahead, changed := 0, 0
+	for range 300 {
+		var list idsAhead
+		for range 2 + r.IntN(2*storage.MaxAhead) {
+			list = append(list, ids[r.IntN(len(ids))])
+		}
+		if n.Expects() {
+			if err := n.Expect(list[0], list[1:]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range list {
+			if rec, there, err := w.Get(list[r.IntN(len(list))]); err != nil {
+				t.Fatal(err)
+			} else if there && r.IntN(4) == 0 {
+				if r.IntN(6) == 0 {
+					err = w.Delete(rec)
+				} else {
+					_, _, err = w.Update(rec, bson.Build().Value("_id", rec.Doc.Lookup("_id")).Int32("n", r.Int32()).Doc())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed++
+			}
+			if !n.ahead.IsEmpty() {
+				ahead++
+			}
+			want, wanted, err := w.Get(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, there, err := n.Get(id)
+			if err != nil || there != wanted || string(got.Doc) != string(want.Doc) {
+				t.Fatalf("record %s: %v %v %s, want %v %s", id, err, there, got.Doc, wanted, want.Doc)
+			}
+		}
+	}
+	if ahead == 0 || changed == 0 {
+		t.Errorf("%d records were looked up together, and %d changed", ahead, changed)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // idsAhead are those of the records that come.
 type idsAhead []storage.RecordID
 

@@ -178,6 +178,8 @@ type Txn interface {
 	// What the transaction itself sets, deletes or adds there comes after that, whatever the order of the calls. Its own
 	// reads do not show it. No claim stands for a range: the caller makes sure that nobody else writes there meanwhile.
 	DeleteRange(start, end []byte)
+	// Wrote says whether the transaction has set or deleted key by itself: what was read of it before is no longer so.
+	Wrote(key []byte) bool
 	// Claim makes the commit fail when another claim of key was committed since the snapshot.
 	Claim(key []byte)
 	// Conflicts says whether a claim of key would make the commit fail as things are.

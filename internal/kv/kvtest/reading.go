@@ -33,6 +33,11 @@ func checkGetMany(t *testing.T, s *Store) {
 	txn := begin(t, s)
 	defer txn.Rollback()
 	write(txn, "k01=own", "k02=mine", "-k04", "k00=")
+	for key, want := range map[string]bool{"k00": true, "k01": true, "k04": true, "k06": false, "k99": false} {
+		if txn.Wrote([]byte(key)) != want {
+			t.Fatalf("%s: written %v", key, !want)
+		}
+	}
 	for _, n := range []int{0, 1, 3, 100} {
 		var keys [][]byte
 		for i := range n { // not in order, and with one that is asked for twice

@@ -56,12 +56,29 @@ func (v *View) GetMany(keys [][]byte) ([][]byte, error) {
 	return values, nil
 }
 
-// Ahead is kv.Reader's. It tells nothing once something was written.
+// Ahead is kv.Reader's. It tells nothing of what was written, which is at hand.
 func (v *View) Ahead(keys, values [][]byte) error {
-	if v.Len() > 0 {
+	if v.Len() == 0 {
+		return v.Snapshot.Ahead(keys, values)
+	}
+	var below [][]byte
+	var places []int
+	for i, key := range keys {
+		if !v.Wrote(key) {
+			below, places = append(below, key), append(places, i)
+		}
+	}
+	if len(below) == 0 {
 		return nil
 	}
-	return v.Snapshot.Ahead(keys, values)
+	found := make([][]byte, len(below))
+	if err := v.Snapshot.Ahead(below, found); err != nil {
+		return err
+	}
+	for i, place := range places {
+		values[place] = found[i]
+	}
+	return nil
 }
 
 // Counter is kv.Reader's.

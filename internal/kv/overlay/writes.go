@@ -142,6 +142,15 @@ func (w *Writes) Lookup(key []byte) (kv.Op, bool) {
 	return w.few[i], true
 }
 
+// Wrote is kv.Txn's.
+func (w *Writes) Wrote(key []byte) bool {
+	if w.Len() == 0 {
+		return false
+	}
+	_, written := w.Lookup(key)
+	return written
+}
+
 // Each calls f for every written key in order.
 func (w *Writes) Each(f func(kv.Op)) {
 	if w.tree != nil {

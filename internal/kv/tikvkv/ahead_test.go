@@ -3,6 +3,7 @@ package tikvkv_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -72,6 +73,31 @@ func TestAheadAsksOnce(t *testing.T) {
 		}
 	}
 	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAheadTellsOneError: who is ended while several places are looked at hears that once.
+func TestAheadTellsOneError(t *testing.T) {
+	c := tikvtest.New(t)
+	e := c.Open(t, tikvkv.Options{})
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := errors.New("the operation was ended")
+	ctx, end := context.WithCancelCause(context.Background())
+	end(ended)
+	s.Within(ctx)
+	it, err := s.NewIter(kv.IterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Ahead([][]byte{[]byte("a"), []byte("b"), []byte("c")}, false)
+	if it.SeekGE([]byte("b")) || it.Err() != ended {
+		t.Errorf("the error is %v", it.Err())
+	}
+	if err := errors.Join(it.Close(), s.Close(), e.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -160,7 +160,10 @@ func (it *iterator) Ahead(keys [][]byte, back bool) {
 		})
 	}
 	all.Wait()
-	it.others, it.err = found, errors.Join(failed...)
+	it.others = found
+	if i := slices.IndexFunc(failed, func(err error) bool { return err != nil }); i >= 0 {
+		it.err = failed[i]
+	}
 }
 
 // seekGE moves to the first pair from key on.

@@ -29,7 +29,7 @@ race:  ## the Go tests under the race detector, with what iterators handed out s
 	@$(GO) test -race -tags invariants -timeout 60m $(UNIT)
 
 e2e:  ## the real binary: mongosh, Node, Python, Java and Go clients, and kill -9
-	@e2e/install.sh && $(GO) test -count=1 -timeout 15m -v ./e2e/... | grep -Ev '^ *=== ' 
+	@e2e/install.sh && $(GO) build -o bin/e2e/ebb ./cmd/ebb && $(GO) test -count=1 -timeout 15m -v ./e2e/... | grep -Ev '^ *=== ' 
 
 e2e-console:  ## the console in a browser: what `make e2e` leaves out, a million documents among it
 	@e2e/install.sh && $(GO) test -count=1 -timeout 15m -v ./e2e -run 'TestConsole' -args -console | grep -Ev '^ *=== '

@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/ebbdb/ebb/e2e/binary"
+	"github.com/ebbdb/ebb/e2e/network"
 )
 
 // whole has the console's tests run that take long.
@@ -61,6 +62,11 @@ func inBrowser(t *testing.T, server *binary.Server, at, script string, env ...st
 	t.Helper()
 	c := browser(script)
 	c.require(t)
+	release, err := network.Still()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	c.run(t, server.URI("directConnection=true"), append(env, at)...)
 	if how := server.Crashed(); how != "" {
 		t.Errorf("the server did not survive: %s", how)

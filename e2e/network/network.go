@@ -16,6 +16,7 @@ type Network struct {
 	Machines []*Machine
 
 	prefix, bridge, net string
+	release             func() // its turn
 }
 
 // Machine is a namespace.
@@ -32,16 +33,22 @@ const (
 	maxMachines = 250
 )
 
-// New makes a network. The error is that of the kernel where it does not let this process do that.
+// New makes a network, as soon as nobody else has one, nor needs that there is none (Still). The error is that of the kernel where it does not let this
+// process do that.
 func New(machines int) (n *Network, err error) {
 	if machines > maxMachines {
 		return nil, fmt.Errorf("a network has %d machines at most, not %d", maxMachines, machines)
 	}
-	id, err := free()
+	release, err := takeTurn(alone)
 	if err != nil {
 		return nil, err
 	}
-	n = &Network{prefix: fmt.Sprintf("ebb%d", id), net: fmt.Sprintf("10.213.%d", id)}
+	id, err := free()
+	if err != nil {
+		release()
+		return nil, err
+	}
+	n = &Network{prefix: fmt.Sprintf("ebb%d", id), net: fmt.Sprintf("10.213.%d", id), release: release}
 	n.bridge = n.prefix + "br"
 	if err := n.build(machines); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -94,6 +101,7 @@ func free() (int, error) {
 
 // Close removes the network. What runs on its machines has to have ended.
 func (n *Network) Close() (err error) {
+	defer n.release()
 	for _, m := range n.Machines {
 		// The cable by itself: that of a namespace goes some time after it.
 		err = errors.Join(err, run("ip", "link", "del", m.link), run("ip", "netns", "del", m.space))

@@ -27,7 +27,8 @@ func Build(tb testing.TB) string {
 	return path
 }
 
-// build runs once in a process. Where several processes build at once each puts a whole program in its place.
+// build runs once in a process. `make e2e` builds the program before it runs several packages: then it is as new as its sources, and none of them
+// writes what another runs.
 var build = sync.OnceValues(func() (string, error) {
 	file, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {

@@ -133,7 +133,9 @@ func TestStatusOfRemoved(t *testing.T) {
 func TestCommitmentStatusOfSecondary(t *testing.T) {
 	h := newMember(t)
 	h.server.ReplicaSet.Group = seenGroup{}
-	h.server.Replica.Follow(replset.View{Config: replset.Default("rs", "a:1", [12]byte{1}), Term: 3, State: replset.Secondary})
+	c := replset.Default("rs", "a:1", [12]byte{1})
+	c.Members = append(c.Members, replset.NewMember(1, "b:1")) // the only member of a set has itself elected
+	h.server.Replica.Follow(replset.View{Config: c, Term: 3, State: replset.Secondary})
 	for command, code := range map[string]int32{"{replSetGetConfig: 1}": 0, "{replSetGetConfig: 1, commitmentStatus: false}": 0, "{replSetGetConfig: 1, commitmentStatus: true}": 10107} {
 		if reply := h.send(t.Context(), "0", "admin", bson.MustDoc(command)).Body; code == 0 && !reply.Lookup("code").IsMissing() || code != 0 && reply.Lookup("code").Int32() != code {
 			t.Errorf("%s: %s", command, reply)

@@ -12,6 +12,7 @@ import (
 // TestLargeBulkResults: where the results are too large together, the first op that has no room for one is told as an error, and neither it nor
 // those behind it run.
 func TestLargeBulkResults(t *testing.T) {
+	notOnTiKV(t, "TiKV takes no keys above 8 KiB")
 	h := newHarness(t)
 	var ops []string
 	for i := range 25 {

@@ -49,10 +49,17 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 			found = append(found, *a)
 		}
 	}
+	byIndex := len(found)
 	for _, c := range conj {
-		if or, ok := c.(*match.Or); ok && depth < maxOrDepth {
-			found = append(found, p.alternatives(or, demands, indexes, choice, depth)...)
+		or, ok := c.(*match.Or)
+		if !ok || depth == maxOrDepth {
+			continue
 		}
+		if len(found)-byIndex >= maxIndexedSolutions {
+			p.reached.And = true
+			break
+		}
+		found = append(found, p.alternatives(or, demands, indexes, choice, depth)...)
 	}
 	slices.SortStableFunc(found, func(a, b access) int { return b.score - a.score })
 	return found

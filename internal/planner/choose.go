@@ -175,10 +175,7 @@ func (p *planning) indexed(indexes []Index, choice bool) []*Plan {
 	if p.root == nil {
 		found = nil
 	}
-	var plans []*Plan
-	for _, a := range found {
-		plans = append(plans, p.finish(a))
-	}
+	plans := p.finishAll(found)
 	ordered := slices.ContainsFunc(plans, func(p *Plan) bool { return !p.sorts })
 	if len(p.q.Order) > 0 && !ordered {
 		for _, x := range indexes {
@@ -193,6 +190,27 @@ func (p *planning) indexed(indexes []Index, choice bool) []*Plan {
 	slices.SortStableFunc(plans, func(a, b *Plan) int { return b.score - a.score })
 	p.reached.And = p.reached.And || len(plans) > maxIndexedSolutions
 	return plans[:min(len(plans), maxIndexedSolutions)]
+}
+
+// maxLeftConjuncts is how many conjuncts the plans of one query may have left to hold documents against, together: each takes memory in each plan, and a
+// filter of 16 MB may have a million.
+const maxLeftConjuncts = 1 << 18
+
+// finishAll makes plans of the first accesses, which are the best: as many as are considered, and no more than have room for what each leaves of the
+// filter; of the first in any case.
+func (p *planning) finishAll(found []access) (plans []*Plan) {
+	n := len(conjuncts(p.root))
+	left := 0
+	for _, a := range found {
+		p.step(n)
+		left += n - a.seen.len()
+		if len(plans) > 0 && (len(plans) == maxIndexedSolutions || left > maxLeftConjuncts) {
+			p.reached.And = true
+			break
+		}
+		plans = append(plans, p.finish(a))
+	}
+	return plans
 }
 
 // collScan walks the records, of a clustered collection those alone that can match. A walk that $natural asks for keeps its

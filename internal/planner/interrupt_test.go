@@ -54,6 +54,7 @@ func TestPlanningOfMany(t *testing.T) {
 		"each its own element":       {"{key: {'a.b': 1}} multikey a", many("$and", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a: {$elemMatch: {b: %d}}}", i)) }), 4 * (maxIndexedSolutions + 4)},
 		"paths of a wildcard index":  {"{key: {'$**': 1}}", many("$and", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a%d: 1}", i)) }), 0},
 		"ways that are taken apart":  {"{key: {a: 1}}", many("$or", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a: %d, b: 1}", i)) }), 20},
+		"$or beside $or":             {"{key: {'$**': 1}}", many("$and", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{$or: [{a: %d}, {b: %d}]}", i, i)) }), 2 * maxIndexedSolutions},
 		"paths of a wildcard's ways": {"{key: {'$**': 1}}", many("$or", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a%d: 1}", i)) }), 0},
 	} {
 		filter, err := match.NewParser().Parse(c.filter, match.Options{Allow: match.AllowMatch})
@@ -76,5 +77,29 @@ func TestPlanningOfMany(t *testing.T) {
 		if !errors.Is(err, stop) || asked != 1 {
 			t.Errorf("%s: %v, having asked %d times", name, err, asked)
 		}
+	}
+}
+
+// TestConjunctsLeft: where each of many plans would leave nearly all of a large filter, there are fewer plans.
+func TestConjunctsLeft(t *testing.T) {
+	const n = 3 * maxLeftConjuncts / maxIndexedSolutions / 2
+	b := bson.Build().Array("$and")
+	for i := range n {
+		b.Document(bson.IndexKey(i), bson.MustDoc(fmt.Sprintf("{$or: [{a: %d}, {b: %d}]}", i, i)))
+	}
+	filter, err := match.NewParser().Parse(b.End().Doc(), match.Options{Allow: match.AllowMatch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := Candidates(Collection{Indexes: []Index{parseIndex(t, 1, "{key: {a: 1}}"), parseIndex(t, 2, "{key: {b: 1}}")}}, Query{Filter: filter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, plan := range plans {
+		left += len(conjuncts(plan.Root.(*Fetch).Filter.Root))
+	}
+	if left > maxLeftConjuncts || left < maxLeftConjuncts/2 || !plans[0].Reached.And {
+		t.Errorf("%d plans leave %d conjuncts; told: %v", len(plans), left, plans[0].Reached.And)
 	}
 }

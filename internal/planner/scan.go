@@ -32,6 +32,8 @@ func (s *conjunctSet) has(n match.Node) bool {
 	return slices.Contains(s.few, n)
 }
 
+func (s *conjunctSet) len() int { return max(len(s.few), len(s.many)) }
+
 func (s *conjunctSet) add(n match.Node) {
 	switch {
 	case s.many != nil:

@@ -245,9 +245,9 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	}
 	p.lead = pl.Leading()
 	if stage, ok := pl.First().(*pipeline.GeoNear); ok {
-		return e.planNear(op, view, pl, stage, hint, v, call)
+		return e.planNear(ctx, op, view, pl, stage, hint, v, call)
 	}
-	q := planner.Query{Filter: p.lead.Filter, Interrupt: op.Interrupted, Collation: op.Parser.Collation, Env: op.Env, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit,
+	q := planner.Query{Filter: p.lead.Filter, Interrupt: interruptOf(ctx), Collation: op.Parser.Collation, Env: op.Env, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit,
 		TextScore: slices.Contains(p.lead.Needs.Meta, textScore)}
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()

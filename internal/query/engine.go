@@ -206,11 +206,16 @@ func (l *language) declare(constants bson.Doc) {
 	}
 }
 
-func (l *language) interrupted() error {
-	if l.ctx.Err() != nil {
-		return context.Cause(l.ctx)
+func (l *language) interrupted() error { return interruptOf(l.ctx)() }
+
+// interruptOf tells why ctx has ended, nil while it has not.
+func interruptOf(ctx context.Context) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
 	}
-	return nil
 }
 
 func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/match"
@@ -11,7 +13,7 @@ import (
 )
 
 // planNear plans a pipeline that begins with $geoNear.
-func (e *Engine) planNear(op *exec.Op, view *storage.View, pl *pipeline.Pipeline, stage *pipeline.GeoNear, hint bson.Value, v *views, call *Call) (p plannedPipeline, err error) {
+func (e *Engine) planNear(ctx context.Context, op *exec.Op, view *storage.View, pl *pipeline.Pipeline, stage *pipeline.GeoNear, hint bson.Value, v *views, call *Call) (p plannedPipeline, err error) {
 	r, ok := view.Collection(pl.NS)
 	if !ok {
 		return p, mongoerr.New(mongoerr.NamespaceNotFound, "$geoNear requires a geo index to run, but %s does not exist", pl.NS)
@@ -32,7 +34,7 @@ func (e *Engine) planNear(op *exec.Op, view *storage.View, pl *pipeline.Pipeline
 	}
 	p.lead = pl.Leading()
 	p.lead.Filter, p.near, p.rest = stage.Query, stage, pl.From(1)
-	plan, err := planner.Choose(coll, planner.Query{Filter: stage.Query, Near: near, Collation: op.Parser.Collation, Hint: hint})
+	plan, err := planner.Choose(coll, planner.Query{Filter: stage.Query, Interrupt: interruptOf(ctx), Near: near, Collation: op.Parser.Collation, Hint: hint})
 	if err != nil {
 		return p, err
 	}

@@ -17,6 +17,9 @@ const (
 	maxOrBranches = 20_000
 	// maxOrDepth bounds $or within $or.
 	maxOrDepth = 10
+	// maxKeptIntervals is how many intervals the scans that are considered for one query may have together: a list of values has one each, in each index
+	// that has the field.
+	maxKeptIntervals = 1 << 20
 )
 
 // accesses are the ways by which the indexes find what the conjuncts ask for. outside are demands from around an $or that
@@ -42,10 +45,12 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 			if a == nil {
 				continue
 			}
-			if len(found) == maxIndexedSolutions {
+			intervals := a.intervals()
+			if len(found) == maxIndexedSolutions || len(found) > 0 && p.intervals+intervals > maxKeptIntervals {
 				p.reached.And = true // and more would not be kept: there may be as many as there are demands
 				break
 			}
+			p.intervals += intervals
 			found = append(found, *a)
 		}
 	}

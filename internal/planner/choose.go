@@ -124,8 +124,9 @@ type planning struct {
 	root   match.Node    // of the filter, nil when there is none
 	filter *match.Filter // nil when it takes every document
 
-	reached Limits
-	steps   int // since Interrupt was asked
+	reached   Limits
+	steps     int // since Interrupt was asked
+	intervals int // of the scans that are considered
 }
 
 // usable are the indexes that a plan may walk by its own choice.

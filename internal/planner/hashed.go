@@ -30,16 +30,14 @@ func (x Index) hashedBounds(n match.Node, query *collation.Collation) (s Interva
 }
 
 func (x Index) hashes(values []bson.Value, query *collation.Collation) (s Intervals, ok bool) {
+	s = make(Intervals, 0, len(values))
 	for _, v := range values {
 		if v.Type == bson.TypeArray || hasStrings(v) && !collation.Equal(x.Collator(), query) {
 			return nil, false
 		}
-		s = union(x.compare, s, Intervals{Point(x.Hash(v))})
+		s = append(s, Point(x.Hash(v)))
 	}
-	if s == nil {
-		s = Intervals{}
-	}
-	return s, true
+	return normalize(x.compare, s), true
 }
 
 // isHashed says whether the i-th field of x has hashes in the place of values.

@@ -103,3 +103,29 @@ func TestConjunctsLeft(t *testing.T) {
 		t.Errorf("%d plans leave %d conjuncts; told: %v", len(plans), left, plans[0].Reached.And)
 	}
 }
+
+// TestListsInManyIndexes: a long list of values is kept for as many indexes as there is room for, and its hashes are put in order once.
+func TestListsInManyIndexes(t *testing.T) {
+	const n = maxKeptIntervals / 8
+	values := make([]bson.Value, n)
+	for i := range values {
+		values[i] = bson.Int32(int32(i))
+	}
+	var indexes []Index
+	for i := range 20 {
+		indexes = append(indexes, parseIndex(t, uint32(i+1), fmt.Sprintf("{key: {a: 1, b%d: 1}}", i)))
+	}
+	filter, err := match.NewParser().Parse(bson.Build().Object("a").Value("$in", bson.ArrayOf(values...)).End().Doc(), match.Options{Allow: match.AllowMatch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := Candidates(Collection{Indexes: indexes}, Query{Filter: filter})
+	if err != nil || len(plans) != 7 || !plans[0].Reached.And { // each has an interval more, of all b
+		t.Errorf("%d plans, %v", len(plans), err)
+	}
+	hashed := parseIndex(t, 1, "{key: {a: 'hashed'}}")
+	few := values[:10_000]
+	if made := testing.AllocsPerRun(1, func() { hashed.hashes(few, nil) }); made > 4*float64(len(few)) {
+		t.Errorf("%d hashes take %v allocations", len(few), made)
+	}
+}

@@ -17,6 +17,16 @@ type access struct {
 	score int
 }
 
+// intervals is how many the scan has that was just made.
+func (a *access) intervals() (n int) {
+	if s, ok := a.node.(*IndexScan); ok {
+		for _, b := range s.Bounds {
+			n += len(b)
+		}
+	}
+	return n
+}
+
 // conjunctSet is a set of conjuncts: most filters have a few, and a map costs more than all that is done with those.
 type conjunctSet struct {
 	few  []match.Node

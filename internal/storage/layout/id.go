@@ -18,7 +18,7 @@ import (
 //	0x80 | number of the order, 4 | span, 1 | date, 8 | number, 8
 //
 // The number is that of the insert, with its highest bit set. A record whose date changes moves, and keeps its number. Ids of
-// eight bytes are below 0x80 and lie before all others.
+// eight bytes are below 0x80 and lie before all others; but for those of the oplog, timestamps, from 2038 on: there are no others there.
 type RecordID []byte
 
 const (
@@ -110,9 +110,14 @@ func (id RecordID) Sequence() (n uint64, ok bool) {
 	return id.Number(), true
 }
 
-// Number is the number of a plain or ordered id.
+// Number is the number of a plain or ordered id. That of a plain one may have the bit that is set in ordered ones: in the oplog it is a timestamp, which
+// has it from 2038 on.
 func (id RecordID) Number() uint64 {
-	return binary.BigEndian.Uint64(id[len(id)-SequenceLength:]) &^ orderedBit
+	n := binary.BigEndian.Uint64(id[len(id)-SequenceLength:])
+	if id.IsOrdered() {
+		n &^= orderedBit
+	}
+	return n
 }
 
 // Place is an ordered id without its number.

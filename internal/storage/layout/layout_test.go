@@ -11,6 +11,15 @@ import (
 )
 
 // An ordered id gives back what it was made of, and ids lie as orders, spans, dates and numbers do, behind all plain ones.
+// TestSequenceID: a plain id has its number as it is, that of an entry of the oplog of 2040 too.
+func TestSequenceID(t *testing.T) {
+	for _, n := range []uint64{1, 1<<63 - 1, 2208988800<<32 | 7} {
+		if got, ok := SequenceID(n).Sequence(); !ok || got != n {
+			t.Errorf("the number of the id of %d is %d", n, got)
+		}
+	}
+}
+
 func TestOrderedID(t *testing.T) {
 	all := []RecordID{SequenceID(1), SequenceID(math.MaxUint64 >> 1)}
 	for _, order := range []uint32{1, 7, math.MaxUint32} {

@@ -24,7 +24,7 @@ func (s *Server) openGroup(address string) *member.Group {
 	files, dir := s.files()
 	return member.New(member.Options{
 		Server: memberServer{s}, Name: s.opts.ReplicaSet.Name, Host: address, IsSelf: s.isSelf, Files: files, Dir: dir, StoreDir: storeDir,
-		Clock: s.clock, Wall: clock.Wall(), Log: s.log, Peers: s.peerOptions, Disk: s.watch,
+		Clock: s.clock, Wall: clock.Wall(), Log: s.log, Peers: s.peerOptions, Disk: s.watch, Limits: s.opts.memberLimits(),
 	})
 }
 
@@ -162,4 +162,13 @@ type seams struct {
 	clock func(member.Role, clock.Clock) clock.Clock
 	// apply changes what another member has committed, before it is applied.
 	apply func(*kv.Commit)
+	// limits are smaller ones, so that members need copies of the store, in many parts.
+	limits member.Limits
+}
+
+func (o Options) memberLimits() member.Limits {
+	if o.seams != nil {
+		return o.seams.limits
+	}
+	return member.UsualLimits
 }

@@ -108,7 +108,19 @@ type Options struct {
 	Disk *diskwatch.Watch
 	// Peers is how other members are called.
 	Peers func() peer.Options
+	// Limits are UsualLimits but in tests.
+	Limits Limits
 }
+
+// Limits bound what a member keeps for others, and sends them at once.
+type Limits struct {
+	Log raftlog.Limits
+	// PartBytes is from how many bytes on a part of a snapshot is sent.
+	PartBytes int
+}
+
+// UsualLimits are those of a member that nobody tests.
+var UsualLimits = Limits{Log: raftlog.UsualLimits, PartBytes: 1 << 20}
 
 // Group is the server's replica set (command.Group).
 type Group struct {

@@ -89,15 +89,12 @@ func (g *Group) newMember() (m *member, err error) {
 // path is that of a file or folder in the data directory.
 func (m *member) path(name string) string { return m.group.o.Files.PathJoin(m.group.o.Dir, name) }
 
-// maxLogBytes is how much of the log a member keeps for others that are behind.
-const maxLogBytes = 1 << 30
-
 // start has the member take part.
 func (m *member) start() (err error) {
 	stored, _ := m.Engine().Last()
 	m.log, err = raftlog.Start(raftlog.Options{
 		Disk: m.disk, Machine: m, Stored: stored, Send: m.links.send, Clock: m.group.o.Wall,
-		Log: m.group.o.Log.For("REPL"), Failed: m.Fail, MaxLogBytes: maxLogBytes,
+		Log: m.group.o.Log.For("REPL"), Failed: m.Fail, Limits: m.group.o.Limits.Log,
 		IsStuck: func() bool { return m.group.o.Disk.Stalled() >= raftlog.StuckAfter },
 	})
 	if err != nil {

@@ -103,9 +103,8 @@ func syncDir(files vfs.FS, path string) error {
 
 // Limits of a snapshot's way.
 const (
-	snapshotChunkBytes = 1 << 20
-	maxChunkBytes      = 4 << 20 // unless one value alone has more
-	maxSnapshotPairs   = 1 << 16 // in a chunk
+	maxChunkBytes    = 4 << 20 // unless one value alone has more
+	maxSnapshotPairs = 1 << 16 // in a chunk
 )
 
 // appendPair appends a key and a value behind their lengths.

@@ -84,7 +84,8 @@ func (s *snapshotSender) sendStore(engine kv.Engine) (err error) {
 		return err
 	}
 	defer it.Close()
-	chunk := make([]byte, 0, snapshotChunkBytes+snapshotChunkBytes/4)
+	enough := s.links.member.group.o.Limits.PartBytes
+	chunk := make([]byte, 0, enough+enough/4)
 	for it.Next() {
 		value, err := it.Value()
 		if err != nil {
@@ -96,7 +97,7 @@ func (s *snapshotSender) sendStore(engine kv.Engine) (err error) {
 			}
 			chunk = chunk[:0]
 		}
-		if chunk = appendPair(chunk, it.Key(), value); len(chunk) >= snapshotChunkBytes {
+		if chunk = appendPair(chunk, it.Key(), value); len(chunk) >= enough {
 			if err := s.sendPart(chunk); err != nil {
 				return err
 			}

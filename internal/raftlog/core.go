@@ -429,17 +429,17 @@ func (c *Core) Status() raft.Status { return c.node.Status() }
 
 // Cut takes note that the store has what the log has up to an index on stable storage, and cuts the log where nobody needs it any more: all
 // members have it, or more than so many entries lie behind it. Of those more are kept for a member that is there and catches up, or gets a copy
-// of the store behind which it goes on, unless hard says that there is no room for that.
-func (c *Core) Cut(durable uint64, most uint64, hard bool) error {
+// of the store behind which it goes on, unless hard says that there is no room for that. A member that leads also keeps spare ones that all have.
+func (c *Core) Cut(durable, spare, most uint64, hard bool) error {
 	var progress map[uint64]tracker.Progress
 	if c.Role().Leads { // others cannot know who needs what
 		progress = c.node.Status().Progress
 	}
-	return c.saveApplied(durable, cutBefore(progress, durable, c.disk.last, most, hard))
+	return c.saveApplied(durable, cutBefore(progress, durable, c.disk.last, spare, most, hard))
 }
 
 // cutBefore is the first entry that stays.
-func cutBefore(progress map[uint64]tracker.Progress, durable, last, most uint64, hard bool) (keep uint64) {
+func cutBefore(progress map[uint64]tracker.Progress, durable, last, spare, most uint64, hard bool) (keep uint64) {
 	catchingUp := uint64(math.MaxUint64)
 	if len(progress) > 0 {
 		keep = durable + 1
@@ -452,7 +452,7 @@ func cutBefore(progress map[uint64]tracker.Progress, durable, last, most uint64,
 				catchingUp = min(catchingUp, needs)
 			}
 		}
-		keep -= min(keep, spareEntries)
+		keep -= min(keep, spare)
 	}
 	if last > most {
 		least := last - most
@@ -463,6 +463,3 @@ func cutBefore(progress map[uint64]tracker.Progress, durable, last, most uint64,
 	}
 	return keep
 }
-
-// spareEntries are kept although all members have them: one of them may become primary, and not know.
-const spareEntries = 1 << 10

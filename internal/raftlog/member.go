@@ -47,9 +47,25 @@ type Options struct {
 	Failed func(error)
 	// IsStuck says whether the store's disk has done nothing for StuckAfter; nil: nobody knows.
 	IsStuck func() bool
-	// MaxLogBytes is how much of the log is kept for members that are behind.
-	MaxLogBytes int64
+	// Limits are those of the log.
+	Limits Limits
 }
+
+// Limits bound how much a member keeps of its log.
+type Limits struct {
+	// Bytes is how much of it is kept for members that are behind, and HardBytes how much for the sake of those that catch up.
+	Bytes, HardBytes int64
+	// Spare is how many entries are kept although all members have them: one of them may become primary, and not know.
+	Spare uint64
+	// Every is how often the store is synced and the log cut.
+	Every time.Duration
+}
+
+// UsualLimits are those of a member that nobody tests.
+var UsualLimits = Limits{Bytes: 1 << 30, HardBytes: 4 << 30, Spare: 1 << 10, Every: 10 * time.Second}
+
+// maxKeptEntries is how many entries are kept at most for members that are behind, where the log has room.
+const maxKeptEntries = 1 << 20
 
 // tick is the time between two ticks of a Core: a primary that is gone is missed after 0.8 to 1.6 seconds.
 const tick = 50 * time.Millisecond
@@ -59,12 +75,6 @@ const (
 	maxInbox      = 1 << 12
 	maxInboxBytes = 128 << 20
 )
-
-// hardFactor is how many times as much as Options.MaxLogBytes the log may have for the sake of members that catch up.
-const hardFactor = 4
-
-// cutInterval is how often the store is synced and the log cut.
-const cutInterval = 10 * time.Second
 
 // Member runs a Core.
 type Member struct {
@@ -515,7 +525,8 @@ var ErrNotLeading = errors.New("raftlog: the member does not lead")
 
 // cut keeps the log short.
 func (m *Member) cut() {
-	for clock.Wait(m.quit, m.o.Clock, cutInterval) == nil {
+	limits := m.o.Limits
+	for clock.Wait(m.quit, m.o.Clock, limits.Every) == nil {
 		at, _ := m.Applied()
 		if at == 0 {
 			continue
@@ -530,12 +541,12 @@ func (m *Member) cut() {
 			if c.disk.install {
 				return nil
 			}
-			most := uint64(1 << 20)
+			most := uint64(maxKeptEntries)
 			used := int64(c.disk.db.Metrics().DiskSpaceUsage())
-			if used > m.o.MaxLogBytes {
-				most = spareEntries
+			if used > limits.Bytes {
+				most = limits.Spare
 			}
-			return c.Cut(at, most, used > m.o.MaxLogBytes*hardFactor)
+			return c.Cut(at, limits.Spare, most, used > limits.HardBytes)
 		}); err != nil && m.quit.Err() == nil {
 			m.fail(err)
 		}

@@ -395,7 +395,7 @@ func (m *simMember) cutLog() error {
 	if err := m.engine.Sync(); err != nil {
 		return err
 	}
-	return m.core.Cut(m.at, uint64(m.sim.random.IntN(60)), m.sim.random.IntN(2) == 0)
+	return m.core.Cut(m.at, UsualLimits.Spare, uint64(m.sim.random.IntN(60)), m.sim.random.IntN(2) == 0)
 }
 
 // work does what a member has to do.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/raftlog"
 )
 
 // Install implements raftlog.Machine.
@@ -254,10 +255,22 @@ func (m *member) endSnapshot(from uint64, message *pb.Message) error {
 	if err != nil {
 		return err
 	}
+	if err := m.log.Do(m.ctx, mayTakeSnapshot); err != nil {
+		return err
+	}
 	if err := m.arrive(); err != nil {
 		return err
 	}
 	m.log.Receive(message)
+	return m.log.Do(m.ctx, func(*raftlog.Core) error { return nil }) // the next one hears whether the log has taken this one
+}
+
+// mayTakeSnapshot refuses a snapshot as long as the log begins behind one that is still to take the place of the store: what has come later may be older, where
+// another member sends it, and a crash would find neither of the two where the log needs one.
+func mayTakeSnapshot(c *raftlog.Core) error {
+	if c.Installs() {
+		return errors.New("another snapshot is about to take the place of the store")
+	}
 	return nil
 }
 

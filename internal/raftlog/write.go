@@ -192,6 +192,9 @@ func (c *Core) savePeers(index uint64, p Peers) {
 	c.giveOut(&Write{set: [][2][]byte{{keyPeers, encodePeers(index, p)}}, sync: true})
 }
 
+// Installs says whether the log begins, or is about to begin, behind a snapshot that is not in the place of the store yet.
+func (c *Core) Installs() bool { return c.disk.install || c.resets > 0 }
+
 // Installed takes note that the snapshot that the log begins behind is in the place of the store, which has the Commit with that number, unless another
 // one has come.
 func (c *Core) Installed(index, number uint64) {

@@ -121,3 +121,34 @@ func TestMemberElsewhere(t *testing.T) {
 		moveTo(i, s.servers[i].Addr())
 	}
 }
+
+// TestReplacedAtOnce: a member whose server has lost its directory, and that is let go and added again at once, gets a copy.
+func TestReplacedAtOnce(t *testing.T) {
+	var all [3]Options
+	s := startThree(t, func(i int, o *Options) {
+		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
+		all[i] = *o
+	})
+	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
+		t.Fatal(err)
+	}
+	i := (s.primary() + 1) % 3
+	all[i].Port = s.servers[i].network.Addr().(*net.TCPAddr).Port
+	s.closeOne(i)
+	all[i].DBPath, s.directs[i] = t.TempDir(), nil
+	s.open(i, all[i])
+	var own any
+	s.reconfig(func(members bson.A) bson.A {
+		own = members[i]
+		return slices.Delete(members, i, i+1)
+	})
+	s.reconfig(func(members bson.A) bson.A { return append(members, own) })
+	s.until("it has a copy", func() error {
+		n, err := s.direct(i).Database("d").Collection("c").CountDocuments(t.Context(), bson.M{})
+		if err == nil && n != 1 {
+			err = fmt.Errorf("it has %d documents", n)
+		}
+		return err
+	})
+	s.voters(3)
+}

@@ -266,6 +266,9 @@ func (g *Group) Check(ctx context.Context, name string, member replset.Member) e
 	m := g.running()
 	if m != nil {
 		set, log = m.disk.SetID(), m.disk.LogID()
+		if err := m.awaitGone(ctx, member); err != nil {
+			return err
+		}
 	}
 	reply, err := g.call(ctx, member.Host, g.joinLetter(letterCheck, set, log, name).Doc())
 	if err != nil {
@@ -280,14 +283,34 @@ func (g *Group) Check(ctx context.Context, name string, member replset.Member) e
 // leaveTime is how long one that is let go and comes back at once is waited for to be gone.
 const leaveTime = 5 * time.Second
 
+// awaitGone returns when whoever was a member before that is added now is none of the log any more. An emptied server that is added at once would find the one
+// that it was in its place: nobody would ask it to join, and the vote of one that is gone would count.
+func (m *member) awaitGone(ctx context.Context, next replset.Member) error {
+	if v := m.view(); v == nil || v.Config == nil || isIn(v.Config, next.ID) {
+		return nil
+	}
+	return m.awaitPeers(ctx, func(p raftlog.Peers) bool {
+		before, is := peerOf(p, next.ID)
+		return !is || before.Host != next.Host
+	})
+}
+
 // awaitLeft returns when a server that was a member of the log is none any more, unless it is the one that it is to be.
 func (m *member) awaitLeft(ctx context.Context, id uint64, next int64) error {
+	return m.awaitPeers(ctx, func(p raftlog.Peers) bool {
+		before, is := p.ByID(id)
+		return !is || before.Member == next
+	})
+}
+
+// awaitPeers returns when the members of the log are such that somebody can be added.
+func (m *member) awaitPeers(ctx context.Context, free func(raftlog.Peers) bool) error {
 	defer m.log.Watch()()
 	ctx, cancel := clock.WithTimeout(ctx, m.group.o.Wall, leaveTime)
 	defer cancel()
 	for {
 		s := m.log.Status()
-		if p, is := s.Peers.ByID(id); !is || p.Member == next {
+		if free(s.Peers) {
 			return nil
 		}
 		select {

@@ -59,7 +59,8 @@ func (s *simulation) newClients() {
 		s.clients = append(s.clients, &simRegistrar{simClient: s.newClient(fmt.Sprint("registers ", i), i)})
 	}
 	s.clients = append(s.clients, &simTeller{simClient: s.newClient("money", 10)}, &simTeller{simClient: s.newClient("more money", 11)},
-		&simLogger{simClient: s.newClient("log", 20)}, &simWatcher{simClient: s.newClient("expiry", 30)}, &simDefiner{simClient: s.newClient("definitions", 40)})
+		&simLogger{simClient: s.newClient("log", 20)}, &simWatcher{simClient: s.newClient("expiry", 30)}, &simDefiner{simClient: s.newClient("definitions", 40)},
+		&simCounter{simClient: s.newClient("counters", 50)}, &simKeys{simClient: s.newClient("keys", 60)}, &simFollower{simClient: s.newClient("stream", 70)})
 }
 
 func (s *simulation) closeClients() {
@@ -162,7 +163,7 @@ func codeOf(err error) mongoerr.Code {
 func mayBeDone(err error) bool {
 	return errors.Is(err, errLost) || slices.Contains([]mongoerr.Code{mongoerr.InterruptedAtShutdown, mongoerr.InterruptedDueToReplStateChange, mongoerr.NotWritablePrimary,
 		mongoerr.PrimarySteppedDown, mongoerr.ShutdownInProgress, mongoerr.NotPrimaryNoSecondaryOk, mongoerr.NotPrimaryOrSecondary, mongoerr.ClientDisconnect,
-		mongoerr.MaxTimeMSExpired}, codeOf(err))
+		mongoerr.MaxTimeMSExpired, mongoerr.NotYetInitialized}, codeOf(err))
 }
 
 // atPrimary runs a command at the primary, and tries again as long as it may be of use. An error that is errLost leaves open whether it was done.
@@ -173,11 +174,11 @@ func (c *simClient) atPrimary(db string, body bson.Doc, within time.Duration) (r
 		if reply, err = c.call(ctx, c.guess, db, body); err == nil || !mayBeDone(err) {
 			return reply, err
 		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", errLost, err)
-		}
 		if c.guess++; c.guess >= simMost || c.s.members[c.guess] == nil {
 			c.guess = 0
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", errLost, err)
 		}
 		_ = clock.Wait(ctx, clock.Wall(), time.Duration(10+c.random.IntN(60))*time.Millisecond)
 	}
@@ -396,6 +397,12 @@ func (c *simTeller) attempt(from, to, n int, mark string) error {
 	_, err := c.atPrimary("admin", c.inSession(`{commitTransaction: 1, writeConcern: {w: "majority"}}`).Int64("txnNumber", c.txns).Bool("autocommit", false).Doc(), simPatience)
 	if code := codeOf(err); code == mongoerr.NoSuchTransaction || code == mongoerr.WriteConflict {
 		return errAborted
+	}
+	if err == nil && c.random.IntN(4) == 0 { // whoever has not heard the answer asks again
+		_, err := c.atPrimary("admin", c.inSession(`{commitTransaction: 1, writeConcern: {w: "majority"}}`).Int64("txnNumber", c.txns).Bool("autocommit", false).Doc(), simPatience)
+		if err != nil && !mayBeDone(err) {
+			return fmt.Errorf("a transaction that was committed is said not to be: %v", err)
+		}
 	}
 	return err
 }
@@ -644,66 +651,3 @@ func (c *simWatcher) again(coll string, place, n int) string {
 
 // check: it is as before when all is well.
 func (c *simWatcher) check() error { return errors.Join(c.lookAtDated(), c.lookAtSliding()) }
-
-// simDefiner makes, changes and drops collections and indexes, and writes to them.
-type simDefiner struct{ *simClient }
-
-func (c *simDefiner) run() {
-	c.each(func() error {
-		coll := fmt.Sprint("x", c.random.IntN(2))
-		var text string
-		switch c.random.IntN(9) {
-		case 0:
-			text = fmt.Sprintf(`{create: %q}`, coll)
-		case 1:
-			text = fmt.Sprintf(`{createIndexes: %q, indexes: [{key: {a: 1}, name: "a"}, {key: {b: -1, a: 1}, name: "ba"}]}`, coll)
-		case 2:
-			text = fmt.Sprintf(`{createIndexes: %q, indexes: [{key: {at: 1}, name: "t", expireAfterSeconds: 1}]}`, []string{coll, "log"}[c.random.IntN(2)])
-		case 3:
-			text = fmt.Sprintf(`{dropIndexes: %q, index: %q}`, []string{coll, "log"}[c.random.IntN(2)], []string{"a", "t"}[c.random.IntN(2)])
-		case 4:
-			text = fmt.Sprintf(`{collMod: "q", index: {name: "t", expireAfterSeconds: %d}}`, c.random.IntN(3))
-		case 5:
-			text = fmt.Sprintf(`{drop: %q}`, coll)
-		case 6:
-			return c.fill("q")
-		default:
-			return c.fill(coll)
-		}
-		body := bson.MustDoc(text)
-		_, err := c.atPrimary("d", body, simPatience)
-		switch code := codeOf(err); {
-		case err == nil:
-			c.s.counts.add(body.FirstKey())
-		case mayBeDone(err):
-		case slices.Contains([]mongoerr.Code{mongoerr.NamespaceExists, mongoerr.NamespaceNotFound, mongoerr.IndexNotFound, mongoerr.IndexOptionsConflict, mongoerr.IndexBuildAborted}, code):
-		default:
-			return fmt.Errorf("%s: %w", text, err)
-		}
-		return nil
-	})
-}
-
-// fill writes to a collection: it inserts many, updates or deletes.
-func (c *simDefiner) fill(coll string) (err error) {
-	switch c.random.IntN(3) {
-	case 0:
-		list := bson.Build().Array("documents")
-		for i := range 1 + c.random.IntN(30) {
-			list.Object(bson.IndexKey(i)).Int64("a", c.random.Int64N(50)).Int64("b", c.random.Int64N(5)).Date("at", c.s.time.Load()+c.random.Int64N(4000)-1000).End()
-		}
-		c.txns++
-		b := bson.Build().String("insert", coll).Fields(list.End().Doc()).Document("lsid", c.lsid).Int64("txnNumber", c.txns)
-		_, err = c.atPrimary("d", b.Doc(), simPatience)
-	case 1:
-		_, err = c.write(`{update: %q, updates: [{q: {a: {$lt: %d}}, u: {$set: {b: [1, %d]}}}]}`, coll, c.random.IntN(50), c.random.IntN(9))
-	default:
-		_, err = c.write(`{delete: %q, deletes: [{q: {a: %d}, limit: 1}]}`, coll, c.random.IntN(50))
-	}
-	if err != nil && !mayBeDone(err) {
-		return fmt.Errorf("write to %s: %w", coll, err)
-	}
-	return nil
-}
-
-func (c *simDefiner) check() error { return nil }

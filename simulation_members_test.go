@@ -11,7 +11,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,6 +38,7 @@ type simMember struct {
 	disk   *crashdisk.Disk
 	clock  simClock
 	server *Server // nil: it has no power
+	lives  int     // how many disks it has lost
 	stop   context.CancelFunc
 	served chan error
 }
@@ -102,10 +105,10 @@ func (m *simMember) start() (err error) {
 		disk = &forgetfulDisk{m.disk}
 	}
 	m.server, err = Open(Options{
-		Port: m.addr.Port, DBPath: m.dir, Clock: &m.clock, ScriptsInProcess: true, MinFreeBytes: -1, ReserveBytes: -1, CacheBytes: 4 << 20,
+		Port: m.addr.Port, DBPath: filepath.Join(m.dir, strconv.Itoa(m.lives)), Clock: &m.clock, ScriptsInProcess: true, MinFreeBytes: -1, ReserveBytes: -1, CacheBytes: 4 << 20,
 		memTableBytes: 1 << 20, MemoryBytes: 1 << 30, MaxConns: 1000, Quiet: true, ReplicaSet: &ReplicaSet{Name: simSet, OplogBytes: 16 << 20},
 		Machine: &standin.Machine{Disk: disk, Listener: m.s.network.listen(m.place, m.addr), Dial: m.s.network.dialer(m.place)},
-		seams:   &seams{clock: m.clockOf, apply: m.tamper}, Log: m.log(),
+		seams:   &seams{clock: m.clockOf, apply: m.tamper, limits: m.s.limits}, Log: m.log(),
 	})
 	if err != nil {
 		m.server = nil

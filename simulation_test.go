@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -18,11 +19,12 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/crashdisk"
 	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
 var (
-	membersSeeds = flag.Int("members-seeds", 80, "how many simulations of whole members are run")
+	membersSeeds = flag.Int("members-seeds", 50, "how many simulations of whole members are run")
 	membersSeed  = flag.Uint64("members-seed", 0, "the seed of the first")
 	membersLog   = flag.Bool("members-log", false, "show what the members log, and what befalls them")
 	membersLast  = flag.Duration("members-last", 8*time.Second, "how long the members of each are disturbed, in their own time")
@@ -55,7 +57,8 @@ func TestMembers(t *testing.T) {
 	t.Log(sum.String())
 	if seeds >= 20 {
 		sum.mustHave(t, "crash", "crash of all", "stop", "cut", "slow", "step", "step down", "member added", "member removed", "leads",
-			"transaction", "write", "swap", "read", "insert", "expired", "hidden", "create", "createIndexes", "dropIndexes", "collMod", "drop", "compared")
+			"transaction", "write", "swap", "read", "insert", "expired", "hidden", "create", "createIndexes", "dropIndexes", "collMod", "drop", "compared",
+			"disk lost", "replaced", "votes", "sent again", "refused key", "event", "expiration event", "stream opened", "renameCollection", "setDefaultRWConcern")
 	}
 }
 
@@ -65,7 +68,7 @@ const faultSeeds = 200
 
 // TestMembersFindFaults: members and clients that do what they must not are found out.
 func TestMembersFindFaults(t *testing.T) {
-	for _, fault := range []string{faultNoSync, faultCounter, faultOwnSweep, faultOwnClock, faultStale} {
+	for _, fault := range []string{faultNoSync, faultCounter, faultOwnSweep, faultOwnClock, faultStale, faultTwice, faultOldToken} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(faultSeeds) {
@@ -86,6 +89,8 @@ const (
 	faultOwnSweep = "own sweep" // one that deletes what has expired by its own clock
 	faultOwnClock = "own clock" // one that hides by its own clock
 	faultStale    = "stale"     // a client that does not say what it has seen
+	faultTwice    = "twice"     // one that sends a write again as another one
+	faultOldToken = "old token" // one that resumes a change stream where it was before
 )
 
 const (
@@ -114,6 +119,9 @@ type simulation struct {
 	admin   *simClient
 	clients []simWork
 	spare   bool // there is a member that comes and goes
+	// replaced is a member that has lost its disk and is not back yet.
+	replaced replacement
+	limits   member.Limits
 }
 
 // simState is what the store of a member is by a commit.
@@ -195,6 +203,15 @@ func (s *simulation) run(dirs []string) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
+	in, err := s.inSet()
+	if err != nil {
+		return err
+	}
+	for _, m := range in {
+		if err := s.awaitExpiry(m); err != nil {
+			return err
+		}
+	}
 	for _, c := range s.clients {
 		if err := c.check(); err != nil {
 			return err
@@ -206,6 +223,10 @@ func (s *simulation) run(dirs []string) error {
 // begin starts the members and has them be a set.
 func (s *simulation) begin(dirs []string) error {
 	s.spare = s.seed%3 == 0
+	s.limits = member.UsualLimits
+	if s.seed%2 == 0 { // members that were away need copies, in many parts
+		s.limits = member.Limits{Log: raftlog.Limits{Bytes: 1, HardBytes: s.random.Int64N(2) * math.MaxInt64, Spare: 30, Every: time.Second}, PartBytes: 4 << 10}
+	}
 	for i := range s.members {
 		if i >= simMembers && !s.spare {
 			break
@@ -239,7 +260,8 @@ func (s *simulation) begin(dirs []string) error {
 		`{createIndexes: "h", indexes: [{key: {_ts: 1}, name: "t", expireAfterSeconds: 2}]}`,
 		`{createIndexes: "p", indexes: [{key: {at: 1}, name: "t", expireAfterSeconds: 1, hideExpired: true}]}`,
 		`{createIndexes: "q", indexes: [{key: {at: 1}, name: "t", expireAfterSeconds: 1}]}`,
-		`{create: "r"}`, `{create: "log"}`, `{create: "marks"}`,
+		`{create: "capped", capped: true, size: 4096, max: 20}`, `{createIndexes: "capped", indexes: [{key: {b: -1, a: 1}, name: "ba"}]}`,
+		`{create: "r"}`, `{create: "log"}`, `{create: "marks"}`, `{createIndexes: "u", indexes: [{key: {k: 1}, name: "k", unique: true}]}`,
 	} {
 		if _, err := s.admin.atPrimary("d", bson.MustDoc(text), time.Minute); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
@@ -247,6 +269,11 @@ func (s *simulation) begin(dirs []string) error {
 	}
 	for i := range simAccounts {
 		if _, err := s.admin.atPrimary("d", bson.MustDoc(fmt.Sprintf(`{insert: "a", documents: [{_id: %d, n: %d}]}`, i, simMoney)), time.Minute); err != nil {
+			return err
+		}
+	}
+	for i := range simCounters {
+		if _, err := s.admin.atPrimary("d", bson.MustDoc(fmt.Sprintf(`{insert: "c", documents: [{_id: %d, n: NumberLong(0)}]}`, i)), time.Minute); err != nil {
 			return err
 		}
 	}
@@ -272,7 +299,8 @@ func (s *simulation) trouble() {
 	kinds := []struct {
 		weight int
 		run    func() string
-	}{{5, s.crash}, {1, s.crashAll}, {2, s.stop}, {6, s.cut}, {3, s.slow}, {4, s.step}, {3, s.stepDown}, {4, s.reconfigure}, {3, s.recover}}
+	}{{5, s.crash}, {1, s.crashAll}, {2, s.stop}, {6, s.cut}, {3, s.slow}, {4, s.step}, {3, s.stepDown}, {4, s.reconfigure}, {3, s.recover},
+		{4, s.replace}, {2, s.revote}, {2, s.freeze}}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -436,140 +464,11 @@ func (s *simulation) stepDown() string {
 	return "step down"
 }
 
-// reconfigure adds the fourth member, or removes it.
-func (s *simulation) reconfigure() string {
-	if !s.spare {
-		return ""
-	}
-	reply, err := s.admin.atPrimary("admin", bson.MustDoc(`{replSetGetConfig: 1}`), 5*time.Second)
-	if err != nil {
-		return ""
-	}
-	config := reply.Lookup("config").Doc()
-	list := config.Lookup("members").Doc().Values(nil)
-	what := "member added"
-	if len(list) > simMembers {
-		list, what = list[:simMembers], "member removed"
-	} else {
-		list = append(list, bson.Build().Int32("_id", int32(simMembers)).String("host", s.members[simMembers].host()).Doc().Value())
-	}
-	b := bson.Build()
-	for it := config.Iter(); it.Next(); {
-		switch it.Key() {
-		case "members":
-			b.Value("members", bson.ArrayOf(list...))
-		case "version":
-			b.Int64("version", it.Value().TruncInt64()+1)
-		default:
-			b.Value(it.Key(), it.Value())
-		}
-	}
-	if _, err := s.admin.atPrimary("admin", bson.Build().Document("replSetReconfig", b.Doc()).Doc(), 5*time.Second); err != nil {
-		return "reconfiguration refused"
-	}
-	return what
-}
-
 // leading is the member that leads, as it says itself; nil where there is none.
 func (s *simulation) leading() *simMember {
 	for _, m := range s.members {
 		if d := m.database(); d != nil && d.role.Kind == member.Leader {
 			return m
-		}
-	}
-	return nil
-}
-
-// compare holds the stores of all members to one another: those that are at one commit are the same, key by key.
-func (s *simulation) compare() {
-	synctest.Wait() // nobody does anything meanwhile
-	for _, m := range s.members {
-		d := m.database()
-		if d == nil || d.role.Kind == member.Alone || d.commands.Replica.View().Config == nil {
-			continue // it is of no set, or joins one and has its own store still
-		}
-		number, sum, err := m.state()
-		if err != nil {
-			s.fail("member %d: %w", m.place, err)
-			return
-		}
-		if known, ok := s.states[number]; ok && known.sum != sum {
-			s.fail("members %d and %d have other keys at commit %d:\n%s", known.member, m.place, number, s.differences(known.member, m.place))
-			return
-		} else if ok && known.member != m.place {
-			s.counts.add("compared")
-		}
-		s.states[number] = simState{sum, m.place}
-	}
-}
-
-// settle waits until all members have the same, and compares them.
-func (s *simulation) settle() error {
-	var numbers [simMost]uint64
-	if err := s.within(3*time.Minute, func() error {
-		for range 2 { // what one commit brings about is there, too
-			s.pause(time.Second)
-			synctest.Wait()
-			p := s.leading()
-			if p == nil {
-				return errors.New("nobody leads")
-			}
-			want, _ := p.engine().Last()
-			view := p.database().commands.Replica.View()
-			for _, m := range s.members {
-				if m == nil || view.Config == nil || m.place >= len(view.Config.Members) {
-					continue
-				}
-				if m.database() == nil {
-					return fmt.Errorf("member %d has no database", m.place)
-				}
-				if numbers[m.place], _ = m.engine().Last(); numbers[m.place] != want {
-					return fmt.Errorf("member %d is at commit %d, the primary at %d", m.place, numbers[m.place], want)
-				}
-			}
-		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("all is well, and they do not agree: %w", err)
-	}
-	s.compare()
-	return s.failed()
-}
-
-// validate has each member look at all its collections, and counts once more what the client's books say.
-func (s *simulation) validate() error {
-	var in []*simMember // one that was let go hears of no time any more, for which who asks it would wait
-	if err := s.within(time.Minute, func() error {
-		p := s.leading()
-		if p == nil {
-			return errors.New("nobody leads")
-		}
-		in = s.members[:len(p.database().commands.Replica.View().Config.Members)]
-		for _, m := range in {
-			if m.database() == nil {
-				return fmt.Errorf("member %d has no database", m.place)
-			}
-		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("in the end %w", err)
-	}
-	for _, m := range in {
-		d := m.database()
-		for _, c := range d.store.Catalog().All() {
-			if c.IsView() || c.NS.DB == "local" {
-				continue
-			}
-			var reply bson.Doc
-			if err := s.within(simPatience, func() (err error) {
-				reply, err = s.admin.call(s.ctx, m.place, c.NS.DB, bson.Build().String("validate", c.NS.Coll).Bool("full", true).Doc())
-				return err
-			}); err != nil {
-				return fmt.Errorf("validate %s of member %d: %w", c.NS, m.place, err)
-			}
-			if !reply.Lookup("valid").Truthy() || reply.Lookup("warnings").Doc().Count() > 0 {
-				return fmt.Errorf("%s of member %d is not valid: %s", c.NS, m.place, reply)
-			}
 		}
 	}
 	return nil

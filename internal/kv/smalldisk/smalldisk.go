@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/kv/crashdisk"
 )
 
 // blockBytes is what a file takes at least, and in steps of what it grows.
@@ -19,7 +21,7 @@ const blockBytes = 4096
 // Disk is a vfs.FS of so many bytes. A write that does not fit writes what does, and fails with ENOSPC.
 type Disk struct {
 	vfs.FS
-	mem *vfs.MemFS
+	mem *crashdisk.Disk
 
 	mu struct {
 		sync.Mutex
@@ -33,9 +35,9 @@ type Disk struct {
 type inode struct{ taken, links int64 }
 
 // New is an empty disk.
-func New(capacity int64) *Disk { return over(vfs.NewCrashableMem(), capacity) }
+func New(capacity int64) *Disk { return over(crashdisk.New(), capacity) }
 
-func over(mem *vfs.MemFS, capacity int64) *Disk {
+func over(mem *crashdisk.Disk, capacity int64) *Disk {
 	d := &Disk{FS: mem, mem: mem}
 	d.mu.capacity, d.mu.files = capacity, map[string]*inode{}
 	return d
@@ -47,7 +49,7 @@ func over(mem *vfs.MemFS, capacity int64) *Disk {
 func (d *Disk) Crash(lostPercent int, rng *rand.Rand) (*Disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	left := over(d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100 - lostPercent, RNG: rng}), d.mu.capacity)
+	left := over(&crashdisk.Disk{MemFS: d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100 - lostPercent, RNG: rng})}, d.mu.capacity)
 	err := left.count("")
 	left.mu.capacity = max(left.mu.capacity, left.mu.used)
 	return left, err

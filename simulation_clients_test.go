@@ -163,7 +163,7 @@ func codeOf(err error) mongoerr.Code {
 func mayBeDone(err error) bool {
 	return errors.Is(err, errLost) || slices.Contains([]mongoerr.Code{mongoerr.InterruptedAtShutdown, mongoerr.InterruptedDueToReplStateChange, mongoerr.NotWritablePrimary,
 		mongoerr.PrimarySteppedDown, mongoerr.ShutdownInProgress, mongoerr.NotPrimaryNoSecondaryOk, mongoerr.NotPrimaryOrSecondary, mongoerr.ClientDisconnect,
-		mongoerr.MaxTimeMSExpired, mongoerr.NotYetInitialized}, codeOf(err))
+		mongoerr.MaxTimeMSExpired, mongoerr.NotYetInitialized, mongoerr.OutOfDiskSpace}, codeOf(err))
 }
 
 // atPrimary runs a command at the primary, and tries again as long as it may be of use. An error that is errLost leaves open whether it was done.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/crashdisk"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/kv/smalldisk"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/standin"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -35,7 +35,7 @@ type simMember struct {
 	place  int
 	addr   *net.TCPAddr
 	dir    string
-	disk   *crashdisk.Disk
+	disk   *smalldisk.Disk
 	clock  simClock
 	server *Server // nil: it has no power
 	lives  int     // how many disks it has lost
@@ -105,7 +105,7 @@ func (m *simMember) start() (err error) {
 		disk = &forgetfulDisk{m.disk}
 	}
 	m.server, err = Open(Options{
-		Port: m.addr.Port, DBPath: filepath.Join(m.dir, strconv.Itoa(m.lives)), Clock: &m.clock, ScriptsInProcess: true, MinFreeBytes: -1, ReserveBytes: -1, CacheBytes: 4 << 20,
+		Port: m.addr.Port, DBPath: filepath.Join(m.dir, strconv.Itoa(m.lives)), Clock: &m.clock, ScriptsInProcess: true, MinFreeBytes: 2 << 20, ReserveBytes: 1 << 20, CacheBytes: 4 << 20,
 		memTableBytes: 1 << 20, MemoryBytes: 1 << 30, MaxConns: 1000, Quiet: true, ReplicaSet: &ReplicaSet{Name: simSet, OplogBytes: 16 << 20},
 		Machine: &standin.Machine{Disk: disk, Listener: m.s.network.listen(m.place, m.addr), Dial: m.s.network.dialer(m.place)},
 		seams:   &seams{clock: m.clockOf, apply: m.tamper, limits: m.s.limits}, Log: m.log(),
@@ -175,6 +175,7 @@ func (m *simMember) stopNow() error {
 	if m.server == nil {
 		return nil
 	}
+	m.disk.Resize(simDisk) // who waits for room on a full disk never ends
 	m.stop()
 	err := errors.Join(<-m.served, m.server.Close())
 	m.server = nil
@@ -191,12 +192,17 @@ func (m *simMember) crash() {
 	if m.s.fault == faultNoSync {
 		keep = 0
 	}
-	left := m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keep, RNG: rand.New(rand.NewPCG(m.s.random.Uint64(), 1))})
+	left, err := m.disk.Crash(100-keep, rand.New(rand.NewPCG(m.s.random.Uint64(), 1)))
+	if err != nil {
+		m.s.fail("crash of member %d: %w", m.place, err)
+		return
+	}
+	left.Resize(simDisk)
 	if err := m.stopNow(); err != nil {
 		m.s.fail("crash of member %d: %w", m.place, err)
 	}
 	m.s.network.darken(m.place, false)
-	m.disk = &crashdisk.Disk{MemFS: left}
+	m.disk = left
 }
 
 func (m *simMember) database() *database {
@@ -272,7 +278,7 @@ func (s *simulation) differences(a, b int) string {
 }
 
 // forgetfulDisk syncs nothing of a log: it is a fault that is planted.
-type forgetfulDisk struct{ *crashdisk.Disk }
+type forgetfulDisk struct{ *smalldisk.Disk }
 
 type forgetfulFile struct{ vfs.File }
 

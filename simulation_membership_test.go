@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/kv/crashdisk"
+	"github.com/ebbdb/ebb/internal/kv/smalldisk"
 	"github.com/ebbdb/ebb/internal/member"
 )
 
@@ -67,7 +67,7 @@ func (s *simulation) reconfigure() string {
 // revote gives a member another priority, or takes its vote or gives it back.
 func (s *simulation) revote() string {
 	place, priority, votes := s.random.IntN(simMembers), s.random.IntN(3), 1
-	if priority == 0 {
+	if priority == 0 && s.replaced.member == nil { // whose vote is gone
 		votes = s.random.IntN(2)
 	}
 	if err := s.edit(func(list []bson.Value) []bson.Value {
@@ -118,19 +118,16 @@ type replacement struct {
 // that is done only where all three vote and have their disks.
 func (s *simulation) replace() string {
 	if s.replaced.member != nil {
-		if s.goOn() != nil {
-			return ""
-		}
-		return "replaced"
+		_ = s.goOn() // or later
+		return ""
 	}
 	if s.down() > 0 || !s.areSound() {
 		return ""
 	}
 	m := s.members[s.random.IntN(simMembers)]
 	m.crash()
-	m.disk, m.lives = crashdisk.New(), m.lives+1
+	m.disk, m.lives = smalldisk.New(simDisk), m.lives+1
 	s.replaced = replacement{member: m}
-	s.counts.add("disk lost")
 	s.recover()
 	return "disk lost"
 }
@@ -148,8 +145,9 @@ func (s *simulation) areSound() bool {
 	if d == nil || d.role.Kind != member.Leader {
 		return false
 	}
+	config := d.commands.Replica.View().Config
 	for _, m := range s.members[:simMembers] {
-		if !p.server.group.Votes(int64(m.place)) {
+		if i := config.Index(m.host()); i < 0 || config.Members[i].Votes == 0 || !p.server.group.Votes(int64(m.place)) {
 			return false
 		}
 	}
@@ -179,12 +177,13 @@ func (s *simulation) goOn() error {
 		return err
 	}
 	s.replaced = replacement{}
+	s.counts.add("replaced")
 	return nil
 }
 
 // restore has the set be of all its members, all of which vote.
 func (s *simulation) restore() error {
-	return s.within(5*time.Minute, func() error {
+	err := s.within(5*time.Minute, func() error {
 		if s.replaced.member != nil {
 			if err := s.goOn(); err != nil {
 				return fmt.Errorf("replace a member: %w", err)
@@ -200,6 +199,14 @@ func (s *simulation) restore() error {
 			return nil
 		})
 	})
+	if err != nil {
+		for _, m := range s.members {
+			if m != nil && m.server != nil {
+				err = fmt.Errorf("%w; member %d: %+v", err, m.place, m.server.group.Status())
+			}
+		}
+	}
+	return err
 }
 
 // inSet are the members that are in the configuration, by what the primary says.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/kv/crashdisk"
+	"github.com/ebbdb/ebb/internal/kv/smalldisk"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -58,7 +58,7 @@ func TestMembers(t *testing.T) {
 	if seeds >= 20 {
 		sum.mustHave(t, "crash", "crash of all", "stop", "cut", "slow", "step", "step down", "member added", "member removed", "leads",
 			"transaction", "write", "swap", "read", "insert", "expired", "hidden", "create", "createIndexes", "dropIndexes", "collMod", "drop", "compared",
-			"disk lost", "replaced", "votes", "sent again", "refused key", "event", "expiration event", "stream opened", "renameCollection", "setDefaultRWConcern")
+			"disk lost", "disk full", "replaced", "votes", "sent again", "refused key", "event", "expiration event", "stream opened", "renameCollection", "setDefaultRWConcern")
 	}
 }
 
@@ -231,7 +231,7 @@ func (s *simulation) begin(dirs []string) error {
 		if i >= simMembers && !s.spare {
 			break
 		}
-		m := &simMember{s: s, place: i, disk: crashdisk.New(), addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 27017 + i}}
+		m := &simMember{s: s, place: i, disk: smalldisk.New(simDisk), addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 27017 + i}}
 		m.clock.set(time.Duration(s.random.Int64N(int64(4*time.Second))) - 2*time.Second)
 		if i == 1 {
 			switch s.fault {
@@ -300,7 +300,7 @@ func (s *simulation) trouble() {
 		weight int
 		run    func() string
 	}{{5, s.crash}, {1, s.crashAll}, {2, s.stop}, {6, s.cut}, {3, s.slow}, {4, s.step}, {3, s.stepDown}, {4, s.reconfigure}, {3, s.recover},
-		{4, s.replace}, {2, s.revote}, {2, s.freeze}}
+		{4, s.replace}, {2, s.revote}, {2, s.freeze}, {4, s.fill}}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -394,9 +394,32 @@ func (s *simulation) recover() string {
 }
 
 func (s *simulation) heal() {
+	for _, m := range s.members {
+		if m != nil {
+			m.disk.Resize(simDisk)
+		}
+	}
 	s.network.setCut(map[[2]int]bool{})
 	s.network.setSlow(0)
 	s.recover()
+}
+
+// simDisk is how much room there is on a disk, unless it is filled.
+const simDisk = 256 << 20
+
+// fill leaves little room on a member's disk, or none, or gives all back.
+func (s *simulation) fill() string {
+	m := s.any()
+	if p := s.leading(); p != nil && s.random.IntN(2) == 0 {
+		m = p
+	}
+	if s.random.IntN(3) == 0 {
+		m.disk.Resize(simDisk)
+		return ""
+	}
+	used, _ := m.disk.Used()
+	m.disk.Resize(used + s.random.Int64N(3<<20))
+	return "disk full"
 }
 
 // cut cuts a member off, both ways or one, from all or some, or ends that.

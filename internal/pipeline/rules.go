@@ -6,28 +6,32 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// CheckReadConcern refuses a read concern ("local", "majority" …) that a stage of p cannot run with.
-func (p *Pipeline) CheckReadConcern(level string) error {
-	for _, s := range p.Stages {
-		switch s.Name() {
-		case "$currentOp", "$listLocalSessions", "$planCacheStats", "$listClusterCatalog", "$listCatalog", "$querySettings":
-			if level != "local" {
-				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'local', or in a multi-document transaction. Current readConcern: %s",
-					s.Name(), level)
-			}
-		case "$changeStream":
-			if level != "majority" {
-				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'majority', or in a multi-document transaction. Current readConcern: %s",
-					s.Name(), level)
-			}
-		case "$ebbTTL":
-			if level == "snapshot" {
-				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with the readConcern 'snapshot', or in a multi-document transaction", s.Name())
-			}
-		case "$out", "$merge":
-			if level == "linearizable" {
-				return mongoerr.New(mongoerr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", s.Name())
-			}
+// CheckReadConcern refuses a read concern ("local", "majority" …) that a stage cannot run with. It goes by the names of stages alone, before
+// they are parsed: MongoDB finds a read concern wrong before what is wrong in a stage, or that a stage is for servers with a search process.
+func CheckReadConcern(stages bson.Value, level string) error {
+	return eachName(stages, func(stage string) error { return readConcernOf(stage, level) })
+}
+
+func readConcernOf(stage, level string) error {
+	switch stage {
+	case "$currentOp", "$listLocalSessions", "$planCacheStats", "$listClusterCatalog", "$listCatalog", "$querySettings", "$listSampledQueries",
+		"$search", "$searchBeta", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
+		if level != "local" {
+			return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'local', or in a multi-document transaction. Current readConcern: %s",
+				stage, level)
+		}
+	case "$changeStream":
+		if level != "majority" {
+			return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'majority', or in a multi-document transaction. Current readConcern: %s",
+				stage, level)
+		}
+	case "$ebbTTL":
+		if level == "snapshot" {
+			return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with the readConcern 'snapshot', or in a multi-document transaction", stage)
+		}
+	case "$out", "$merge":
+		if level == "linearizable" {
+			return mongoerr.New(mongoerr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", stage)
 		}
 	}
 	return nil
@@ -36,13 +40,36 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 // CheckTransaction refuses stages that cannot be part of a transaction: those that write, that are about the server, and $unionWith.
 func (p *Pipeline) CheckTransaction() error {
 	for _, s := range p.Stages {
-		switch s.Name() {
-		case "$out", "$merge", "$unionWith", "$changeStream", "$ebbTTL", "$collStats", allCollectionStats, "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
-			"$listSessions", "$listLocalSessions", "$listCatalog", "$listClusterCatalog", "$listSampledQueries", "$listSearchIndexes":
-			return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", s.Name())
+		if err := transactionOf(s.Name()); err != nil {
+			return err
 		}
 		for _, sub := range subPipelines(s) {
 			if err := sub.CheckTransaction(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CheckTransactionNames is CheckTransaction by the names of stages alone, before they are parsed.
+func CheckTransactionNames(stages bson.Value) error { return eachName(stages, transactionOf) }
+
+func transactionOf(stage string) error {
+	switch stage {
+	case "$out", "$merge", "$unionWith", "$changeStream", "$ebbTTL", "$collStats", allCollectionStats, "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
+		"$listSessions", "$listLocalSessions", "$listCatalog", "$listClusterCatalog", "$listSampledQueries", "$listSearchIndexes",
+		"$search", "$searchBeta", "$searchMeta", "$vectorSearch":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", stage)
+	}
+	return nil
+}
+
+// eachName asks check for the name of each stage of a pipeline that is not parsed yet.
+func eachName(stages bson.Value, check func(stage string) error) error {
+	for it := stages.Doc().Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeObject {
+			if err := check(v.Doc().FirstKey()); err != nil {
 				return err
 			}
 		}
@@ -83,12 +110,12 @@ func (p *Pipeline) CheckStable() error {
 
 // CheckStableNames is CheckStable by the names of stages alone, before anything else is looked at.
 func CheckStableNames(stages bson.Value) error {
-	for it := stages.Doc().Iter(); it.Next(); {
-		if v := it.Value(); v.Type == bson.TypeObject && isUnstable(v.Doc().FirstKey()) {
-			return notStable(v.Doc().FirstKey())
+	return eachName(stages, func(stage string) error {
+		if isUnstable(stage) {
+			return notStable(stage)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func isUnstable(stage string) bool {

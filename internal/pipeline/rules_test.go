@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.CheckReadConcern(c.level); (err == nil) != c.concerned {
+		if err := CheckReadConcern(bson.MustParse(c.stages), c.level); (err == nil) != c.concerned {
 			t.Errorf("%s with %s: %v", c.stages, c.level, err)
 		}
 		if err := p.CheckTransaction(); (err == nil) != c.within {

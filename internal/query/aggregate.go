@@ -99,6 +99,16 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, err
 		}
 	}
+	if a.ReadConcern != "" {
+		if err := pipeline.CheckReadConcern(stages, a.ReadConcern); err != nil {
+			return nil, nil, err
+		}
+	}
+	if call.Txn != nil {
+		if err := pipeline.CheckTransactionNames(stages); err != nil {
+			return nil, nil, err
+		}
+	}
 	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Fused: fused, Scope: lang.scope, Watches: watches})
 	if err != nil {
 		return nil, nil, err
@@ -108,13 +118,8 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, err
 		}
 	}
-	if a.ReadConcern != "" {
-		if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
-			return nil, nil, err
-		}
-		if !a.Replicated && (a.ReadConcern == "snapshot" || a.ReadConcern == "linearizable") {
-			return nil, nil, NeedsReplicaSet(a.ReadConcern)
-		}
+	if !a.Replicated && (a.ReadConcern == "snapshot" || a.ReadConcern == "linearizable") {
+		return nil, nil, NeedsReplicaSet(a.ReadConcern)
 	}
 	if call.Stable {
 		if err := pl.CheckStable(); err != nil {

@@ -94,6 +94,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, began ti
 	if v := op.judge(ns.DB, micros); v.nothing() {
 		return
 	}
+	command = toldStatement(command)
 	if holdsCredentials(ns) {
 		command = conceal(command, changesOfStatement[:])
 		if err != nil {

@@ -47,7 +47,7 @@ func TestSlowLog(t *testing.T) {
 			`"queryShapeHash":"E5B401EAF74E06270AAE6C6FA2E4574CA2BA1D1CDD9B2669BCA9C12D539922BD","keysExamined":0,"docsExamined":2,"hasSortStage":true,"numYields":0,"nreturned":0,"reslen":62,"remote":"127.0.0.1:50001",` +
 			`"protocol":"op_msg","durationMillis":0,"ctx":"conn1"}`,
 		`{"level":"INFO","msg":"Slow query","type":"update","isFromUserConnection":true,"ns":"test.c",` +
-			`"command":{"q":{"_id":1},"u":{"$set":{"b":1}}},"planSummary":"EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE","keysExamined":1,"docsExamined":1,` +
+			`"command":{"q":{"_id":1},"u":{"$set":{"b":1}},"multi":false,"upsert":false},"planSummary":"EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE","keysExamined":1,"docsExamined":1,` +
 			`"nMatched":1,"nModified":1,"nUpserted":0,"numYields":0,"remote":"127.0.0.1:50001","protocol":"op_msg","durationMillis":0,"ctx":"conn1"}`,
 	}
 	got := strings.Split(strings.TrimSpace(lines.String()), "\n")

@@ -30,6 +30,7 @@ const (
 	optNumber
 	optString
 	optWeights
+	optProjection
 )
 
 var specOptions = map[string]specOption{
@@ -38,8 +39,8 @@ var specOptions = map[string]specOption{
 	"collation": optObject, "expireAfterSeconds": optAny, "hideExpired": optBool, "storageEngine": optObject,
 	"weights": optWeights, "default_language": optString, "language_override": optString, "textIndexVersion": optNumber,
 	"2dsphereIndexVersion": optNumber, "bits": optNumber, "min": optNumber, "max": optNumber, "coarsestIndexedLevel": optNumber,
-	"finestIndexedLevel": optNumber, "bucketSize": optNumber, "wildcardProjection": optObject, "clustered": optFlag,
-	"dropDups": optAny, "originalSpec": optObject,
+	"finestIndexedLevel": optNumber, "bucketSize": optNumber, "wildcardProjection": optProjection, "clustered": optFlag,
+	"dropDups": optFlag, "originalSpec": optObject,
 }
 
 var idOptions = map[string]bool{"key": true, "name": true, "v": true, "ns": true, "collation": true}
@@ -156,8 +157,12 @@ func checkOptions(spec bson.Doc) error {
 			return mongoerr.New(mongoerr.InvalidIndexSpecificationOption,
 				"The field '%s' is not valid for an index specification. Specification: %s", it.Key(), spec)
 		}
-		if !kind.takes(it.Value()) {
-			return mongoerr.New(mongoerr.TypeMismatch, "The field '%s' must be %s, but got %s", it.Key(), kind, it.Value().Type)
+		switch v := it.Value(); {
+		case kind.takes(v):
+		case kind == optFlag: // MongoDB leaves the quotation mark out, too
+			return mongoerr.New(mongoerr.TypeMismatch, "The field '%s has value %s: %s, which is not convertible to bool", it.Key(), it.Key(), v)
+		default:
+			return mongoerr.New(mongoerr.TypeMismatch, "The field '%s' must be %s, but got %s", it.Key(), kind, v.Type)
 		}
 	}
 	return nil
@@ -169,7 +174,7 @@ func (o specOption) takes(v bson.Value) bool {
 		return v.Type == bson.TypeBool || v.IsNumber()
 	case optBool:
 		return v.Type == bson.TypeBool
-	case optObject:
+	case optObject, optProjection:
 		return v.Type == bson.TypeObject
 	case optNumber:
 		return v.IsNumber()
@@ -182,7 +187,7 @@ func (o specOption) takes(v bson.Value) bool {
 }
 
 func (o specOption) String() string {
-	return [...]string{"anything", "a bool or a number", "a bool", "an object", "a number", "a string", "an object"}[o]
+	return [...]string{"anything", "a flag", "a bool", "an object", "a number", "a string", "an object", "a non-empty object"}[o]
 }
 
 // defaultVersion is the version of indexes that say none. Those of version 1, which is before collations, have none.

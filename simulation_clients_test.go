@@ -60,7 +60,7 @@ func (s *simulation) newClients() {
 	}
 	s.clients = append(s.clients, &simTeller{simClient: s.newClient("money", 10)}, &simTeller{simClient: s.newClient("more money", 11)},
 		&simLogger{simClient: s.newClient("log", 20)}, &simWatcher{simClient: s.newClient("expiry", 30)}, &simDefiner{simClient: s.newClient("definitions", 40)},
-		&simCounter{simClient: s.newClient("counters", 50)}, &simKeys{simClient: s.newClient("keys", 60)}, &simFollower{simClient: s.newClient("stream", 70)})
+		&simCounter{simClient: s.newClient("counters", 50)}, &simKeys{simClient: s.newClient("keys", 60)}, &simFollower{simClient: s.newClient("stream", 70), begin: s.admin.operation})
 }
 
 func (s *simulation) closeClients() {

@@ -12,8 +12,9 @@ import (
 // simFollower follows a change stream of the database, which it resumes at any member by what it was given last, and hears of everything once.
 type simFollower struct {
 	*simClient
-	cursor   int64 // 0: it has none
-	place    int   // of the cursor
+	begin    bson.Value // the time of what was done before the clients begin: the stream is opened with it until it has a token
+	cursor   int64      // 0: it has none
+	place    int        // of the cursor
 	token    bson.Doc
 	last     string // of the last event
 	inserted map[string]int
@@ -56,7 +57,7 @@ func (c *simFollower) open() error {
 	c.place = c.random.IntN(simMembers)
 	stage := bson.Build()
 	if c.token == nil {
-		stage.Value("startAtOperationTime", c.s.admin.operation)
+		stage.Value("startAtOperationTime", c.begin)
 	} else {
 		stage.Document("resumeAfter", c.token)
 	}

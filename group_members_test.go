@@ -72,11 +72,7 @@ func TestFrozenMember(t *testing.T) {
 // TestMemberElsewhere: a member gets another address by the configuration, whether its server is at that one now, as a member that runs under another
 // name or was started elsewhere, or an empty server is to take its place.
 func TestMemberElsewhere(t *testing.T) {
-	var all [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		all[i] = *o
-	})
+	s, all := startThreeStored(t)
 	n := 0
 	moveTo := func(i int, host string) {
 		t.Helper()
@@ -124,11 +120,7 @@ func TestMemberElsewhere(t *testing.T) {
 
 // TestReplacedAtOnce: a member whose server has lost its directory, and that is let go and added again at once, gets a copy.
 func TestReplacedAtOnce(t *testing.T) {
-	var all [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		all[i] = *o
-	})
+	s, all := startThreeStored(t)
 	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
 		t.Fatal(err)
 	}

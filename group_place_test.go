@@ -18,11 +18,7 @@ import (
 
 // TestMemberInPlaceOfAnother: the directory of one member is not started in the place of another.
 func TestMemberInPlaceOfAnother(t *testing.T) {
-	var all [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		all[i] = *o
-	})
+	s, all := startThreeStored(t)
 	hosts := [3]string{}
 	for i := range s.servers {
 		hosts[i], all[i].Port = s.servers[i].Addr(), s.servers[i].network.Addr().(*net.TCPAddr).Port

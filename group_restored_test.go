@@ -14,11 +14,7 @@ import (
 
 // TestMemberStartsAlone: a member's data is not opened without the set, and not written to without its log; with force it is a set of one again.
 func TestMemberStartsAlone(t *testing.T) {
-	var options3 [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		options3[i] = *o
-	})
+	s, options3 := startThreeStored(t)
 	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +69,7 @@ func TestMemberStartsAlone(t *testing.T) {
 // TestRestoredElsewhere: what a member has left is a set of one again at another address, by a forced configuration and without a restart. What
 // other members have left is none of its any more.
 func TestRestoredElsewhere(t *testing.T) {
-	var all [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		all[i] = *o
-	})
+	s, all := startThreeStored(t)
 	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -73,6 +73,16 @@ func startThree(t *testing.T, change func(i int, o *Options)) *three {
 	return s
 }
 
+// startThreeStored is startThree of members that keep their data in folders of their own, and what each was opened with.
+func startThreeStored(t *testing.T) (*three, *[3]Options) {
+	t.Helper()
+	all := new([3]Options)
+	return startThree(t, func(i int, o *Options) {
+		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
+		all[i] = *o
+	}), all
+}
+
 func (s *three) open(i int, o Options) {
 	s.t.Helper()
 	var err error
@@ -544,11 +554,7 @@ func (c fakeClock) NewTimer(d time.Duration) Timer { return c.Fake.NewTimer(d) }
 
 // TestThreeRestart: a set whose members all end goes on when they are started again.
 func TestThreeRestart(t *testing.T) {
-	var all [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		all[i] = *o
-	})
+	s, all := startThreeStored(t)
 	for round := range 3 {
 		if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": round}); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ var (
 )
 
 // toldStatement is an update or delete, of a bulkWrite too, as the profile and the slow log tell it: what is false unless it is said is
-// there, and who names an index finds its name in {$hint: name}. A statement that has none of the fields, such as an insert, stays as it is.
+// there, and who names an index finds its name in {$hint: name}. An insert of a bulkWrite stays as it is.
 func toldStatement(d bson.Doc) bson.Doc {
 	var fields []string
 	switch d.FirstKey() {

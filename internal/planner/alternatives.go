@@ -45,9 +45,14 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 			if a == nil {
 				continue
 			}
-			intervals := a.intervals()
-			if len(found) == maxIndexedSolutions || len(found) > 0 && p.intervals+intervals > maxKeptIntervals {
+			if len(found) == maxIndexedSolutions {
 				p.reached.And = true // and more would not be kept: there may be as many as there are demands
+				break
+			}
+			intervals := a.intervals()
+			if len(found) > 0 && p.intervals+intervals > maxKeptIntervals {
+				p.reached.And = true
+				p.replaceWorst(found, a)
 				break
 			}
 			p.intervals += intervals
@@ -68,6 +73,20 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 	}
 	slices.SortStableFunc(found, func(a, b access) int { return b.score - a.score })
 	return found
+}
+
+// replaceWorst has a take the place of the one that looks worst, if it looks better: which index comes first says nothing of how good it is.
+func (p *planning) replaceWorst(found []access, a *access) {
+	worst := 0
+	for i := range found {
+		if found[i].score < found[worst].score {
+			worst = i
+		}
+	}
+	if a.score > found[worst].score {
+		p.intervals += a.intervals() - found[worst].intervals()
+		found[worst] = *a
+	}
 }
 
 // alternatives are the ways to find all branches of or, each by an index of its own.

@@ -129,3 +129,17 @@ func TestListsInManyIndexes(t *testing.T) {
 		t.Errorf("%d hashes take %v allocations", len(few), made)
 	}
 }
+
+// TestBestIsKept: where there is no room for the intervals of more than one index, the one that looks best is kept, and not the first.
+func TestBestIsKept(t *testing.T) {
+	filter, err := match.NewParser().Parse(bson.MustDoc("{a: 1, b: 2}"), match.Options{Allow: match.AllowMatch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexes := []Index{parseIndex(t, 1, "{key: {a: 1}}"), parseIndex(t, 2, "{key: {a: 1, b: 1}}"), parseIndex(t, 3, "{key: {b: 1}}")}
+	p := &planning{q: Query{Filter: filter}, root: filter.Root, intervals: maxKeptIntervals}
+	found := p.accesses(conjuncts(p.root), nil, indexes, true)
+	if len(found) != 1 || found[0].node.(*IndexScan).Index.ID != 2 || !p.reached.And {
+		t.Errorf("%d are kept: %v", len(found), found)
+	}
+}

@@ -523,7 +523,11 @@ func (c *simWatcher) run() {
 	c.dated, c.sliding = map[int]int64{}, map[int]int64{}
 	c.deaf = c.s.fault == faultStale
 	c.each(func() error {
-		switch p := c.random.IntN(10); {
+		p := c.random.IntN(10)
+		if c.deaf { // it is found by what comes back: more of that
+			p = 2 + 6*(p/4)
+		}
+		switch {
 		case p < 2:
 			return c.writeDated()
 		case p < 4:

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	membersSeeds = flag.Int("members-seeds", 50, "how many simulations of whole members are run")
+	membersSeeds = flag.Int("members-seeds", 30, "how many simulations of whole members are run")
 	membersSeed  = flag.Uint64("members-seed", 0, "the seed of the first")
 	membersLog   = flag.Bool("members-log", false, "show what the members log, and what befalls them")
 	membersLast  = flag.Duration("members-last", 8*time.Second, "how long the members of each are disturbed, in their own time")

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	syncMegabytes = flag.Int("sync-mb", 200, "how much data a new member copies")
+	syncMegabytes = flag.Int("sync-mb", 100, "how much data a new member copies")
 	syncKills     = flag.Int("sync-kills", 2, "how often one side is killed while it does")
 	syncSeed      = flag.Uint64("sync-seed", 1, "when, and which")
 )

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim-seeds", 200, "how many simulations are run")
+	simSeeds = flag.Int("sim-seeds", 100, "how many simulations are run")
 	simSeed  = flag.Uint64("sim-seed", 0, "the seed of the first")
 	simFault = flag.String("sim-fault", "", "a fault to plant, which the simulation has to find: nosync, early")
 )

@@ -93,12 +93,13 @@ func (op *Op) keep(c *cursor.Cursor, seen *exec.Examined) error {
 	if seen != nil {
 		c.Examined = func() (keys, docs int64) { return seen.Keys, seen.Docs }
 	}
-	c.Command, c.API = op.Args.Document().Clone(), op.apiParameters()
+	c.Command, c.API, c.ParsedBytes = op.Args.Document().Clone(), op.apiParameters(), parsedBytes(op.Args.Document())
 	if op.MaxTime > 0 {
 		c.MaxTime = max(time.Millisecond, op.MaxTime-(op.elapsed()-op.Running.Began))
 	}
 	if op.txn != nil {
 		op.seat.Transaction().Work.(*work).cursors = true
 	}
+	c.Adopt(&op.parsing)
 	return op.Cursors.Add(c)
 }

@@ -81,6 +81,7 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 	if op.ran && op.Replica != nil && op.Command.writes() {
 		op.Conn.hasWritten = true
 	}
+	op.parsing.Close()
 	op.Conn.args.forget()
 	if op.Conn.reply.Cap() > maxSpareBytes { // kept until the connection's next command it would be memory that nobody counts
 		op.Conn.reply = bson.Builder{}
@@ -219,6 +220,9 @@ func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bs
 
 // answer runs the command, in its transaction if it is part of one.
 func (op *Op) answer() (bson.Doc, error) {
+	if err := op.takeForParsing(); err != nil {
+		return nil, err
+	}
 	if op.isForPrimary() {
 		return op.atPrimary()
 	}

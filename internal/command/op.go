@@ -76,6 +76,8 @@ type Op struct {
 	retry *query.Retry
 	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.
 	ReplyMemory *memory.Account
+	// parsing is what the parsing and planning of a large command takes.
+	parsing memory.Account
 	// ExhaustAllowed says that the client can take it.
 	ExhaustAllowed bool
 }

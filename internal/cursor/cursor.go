@@ -74,6 +74,8 @@ type Cursor struct {
 	Executed interface{ ExecStats() bson.Doc }
 	// AtClusterTime is what it reads as of, 0 for the present.
 	AtClusterTime uint64
+	// ParsedBytes is about what the parsed form of its command takes.
+	ParsedBytes int64
 
 	pending bson.Doc
 	// token is where to go on behind the batch, and ahead the one behind pending.
@@ -183,11 +185,22 @@ func NewRegistry(c clock.Clock, g *memory.Governor) *Registry {
 	return r
 }
 
+// Adopt has the cursor, before it is added, keep what a has taken to parse its command: nobody else gets it in between.
+func (c *Cursor) Adopt(a *memory.Account) {
+	if a.Used() > 0 {
+		a.Move(memory.Cursors)
+		c.memory, *a = *a, memory.Account{}
+	}
+}
+
 // Add parks c and gives it an id.
 func (r *Registry) Add(c *Cursor) error {
 	c.Source.Park()
-	c.memory.OpenExact(r.memory, memory.Cursors)
-	if !c.memory.Take(c.parkedBytes()) {
+	if c.memory.Used() == 0 {
+		c.memory.OpenExact(r.memory, memory.Cursors)
+	}
+	if !c.memory.Take(c.parkedBytes() - c.memory.Used()) {
+		c.memory.Close()
 		return tooFull()
 	}
 	r.mu.Lock()

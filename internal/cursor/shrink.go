@@ -7,7 +7,12 @@ import (
 )
 
 // parkedBytes is what the cursor itself takes while it is parked.
-func (c *Cursor) parkedBytes() int64 { return cursorBytes + int64(len(c.Command)+len(c.pending)) }
+func (c *Cursor) parkedBytes() int64 {
+	return cursorBytes + c.ParsedBytes + int64(len(c.Command)+len(c.pending))
+}
+
+// held is what ends with a parked cursor.
+func (c *Cursor) held() int64 { return c.Source.Held() + c.ParsedBytes }
 
 func tooFull() error {
 	return mongoerr.New(mongoerr.ExceededMemoryLimit, "Exceeded memory limit of the server: there is no room for another open cursor")
@@ -74,7 +79,7 @@ func (r *Registry) sacrifice(want int64) (freed int64) {
 	var idle []*Cursor
 	r.mu.Lock()
 	for _, c := range r.mu.open {
-		if !c.busy && c.why == nil && now.Sub(c.used) >= sacrificeAfter && c.Source.Held() >= minSacrifice {
+		if !c.busy && c.why == nil && now.Sub(c.used) >= sacrificeAfter && c.held() >= minSacrifice {
 			idle = append(idle, c)
 		}
 	}
@@ -84,10 +89,12 @@ func (r *Registry) sacrifice(want int64) (freed int64) {
 		if freed >= want {
 			break
 		}
-		freed += c.Source.Held()
+		held := c.held()
+		freed += held
 		ended = append(ended, c.Source)
-		c.end(mongoerr.New(mongoerr.ExceededMemoryLimit, "the cursor was ended because the server's memory was used up and it held %d bytes that cannot be moved to disk", c.Source.Held()))
-		c.Source, c.pending = invalid{c.why}, nil
+		c.end(mongoerr.New(mongoerr.ExceededMemoryLimit, "the cursor was ended because the server's memory was used up and it held %d bytes that cannot be moved to disk", held))
+		c.memory.Give(c.ParsedBytes)
+		c.Source, c.pending, c.Executed, c.Examined, c.ParsedBytes = invalid{c.why}, nil, nil, nil, 0
 	}
 	r.mu.sacrificed += int64(len(ended))
 	r.mu.Unlock()

@@ -116,3 +116,29 @@ type endless struct {
 }
 
 func (e *endless) Next(context.Context) (bson.Doc, error) { return e.doc, nil }
+
+// What the parsed command of an idle cursor takes ends with the cursor, too.
+func TestParsedCommandsGiveWay(t *testing.T) {
+	fake := clock.NewFake(time.Unix(0, 0))
+	g := memory.New(40<<20, clock.Wall(), nil)
+	defer g.Close()
+	r := NewRegistry(fake, g)
+	k := newKeeper(t, g, 0, false)
+	c := &Cursor{NS: "d.c", Source: k, ParsedBytes: 30 << 20}
+	if err := r.Add(c); err != nil {
+		t.Fatal(err)
+	}
+	fake.Advance(sacrificeAfter)
+	var a memory.Account
+	a.Open(g, memory.Operators)
+	if err := a.Wait(t.Context(), 20<<20); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Take(c.ID, "d.c", ""); err == nil || !k.closed {
+		t.Errorf("it lives on: %v", err)
+	}
+	a.Close()
+	if n := g.Stats().Used; n != 0 {
+		t.Errorf("%d bytes stay taken", n)
+	}
+}

@@ -19,7 +19,7 @@ const (
 	maxOrDepth = 10
 	// maxKeptIntervals is how many intervals the scans that are considered for one query may have together: a list of values has one each, in each index
 	// that has the field.
-	maxKeptIntervals = 1 << 20
+	maxKeptIntervals = 1 << 18
 )
 
 // accesses are the ways by which the indexes find what the conjuncts ask for. outside are demands from around an $or that

@@ -127,6 +127,7 @@ type planning struct {
 	reached   Limits
 	steps     int // since Interrupt was asked
 	intervals int // of the scans that are considered
+	lists     map[listKey]listBounds
 }
 
 // usable are the indexes that a plan may walk by its own choice.

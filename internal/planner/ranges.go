@@ -58,6 +58,7 @@ func checks(x Index, from int, bounds []Intervals) (out [][]Range) {
 		var spans []Range
 		if !bounds[i].IsAll() {
 			bound = true
+			spans = make([]Range, 0, len(bounds[i]))
 			for j := range bounds[i] {
 				spans = append(spans, span(x, i, nil, at(bounds[i], j, x.Fields[i].Descending)))
 			}
@@ -77,6 +78,7 @@ func spans(x Index, field int, prefixes [][]byte, b Intervals) (out []Range, who
 	if !whole {
 		b = Intervals{{b[0].Low, b[len(b)-1].High, b[0].LowInclusive, b[len(b)-1].HighInclusive}}
 	}
+	out = make([]Range, 0, len(prefixes)*len(b))
 	for _, p := range prefixes {
 		for j := range b {
 			out = append(out, span(x, field, p, at(b, j, desc)))

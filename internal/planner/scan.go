@@ -254,7 +254,7 @@ func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []bound
 		if d.path != x.Fields[i].Path || !x.compatible(i, d, earlier) {
 			continue
 		}
-		b, t, ok := d.bounds(x, i, p.q.Collation)
+		b, t, ok := p.bounds(d, x, i)
 		if !ok {
 			continue
 		}
@@ -341,7 +341,7 @@ func (p *planning) leads(x Index, demands []predicate) int {
 		if d.path != x.Fields[0].Path || scopes[d.scope] {
 			continue
 		}
-		if _, _, ok := d.bounds(x, 0, p.q.Collation); ok {
+		if _, _, ok := p.bounds(d, x, 0); ok {
 			n, scopes[d.scope] = n+1, d.scope != nil && x.multikey(0)&^components(d.depth) == 0
 		}
 	}

@@ -220,9 +220,6 @@ func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bs
 
 // answer runs the command, in its transaction if it is part of one.
 func (op *Op) answer() (bson.Doc, error) {
-	if err := op.takeForParsing(); err != nil {
-		return nil, err
-	}
 	if op.isForPrimary() {
 		return op.atPrimary()
 	}
@@ -240,6 +237,9 @@ func (op *Op) answer() (bson.Doc, error) {
 		}
 	}
 	if err := op.awaitLinearizable(); err != nil {
+		return nil, err
+	}
+	if err := op.takeForParsing(); err != nil {
 		return nil, err
 	}
 	if op.past {

@@ -10,10 +10,9 @@ STORES   ?= 1
 PDS      ?= 1
 UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
 
-# What `make test` compiles is compiled once: without the server's profile, since staticcheck asks for packages without it, and without C, as
-# what is released. Other verbs compile the server as everybody does. On a fresh machine of two cores this is 10 minutes instead of 20.
+# What `make test` compiles is compiled once: without the server's profile, since staticcheck asks for packages without it. Other verbs compile
+# the server as everybody does.
 vet unit e2e: export GOFLAGS := $(GOFLAGS) -pgo=off
-vet unit e2e: export CGO_ENABLED := 0
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile

@@ -21,7 +21,7 @@ import (
 // had: it copies one collection after the other while all are written to, then the oplog since before the first, puts the copies into
 // another server and does there what the oplog tells of. That server then has what the first one had at the end.
 func TestDumpUnderLoad(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // nothing in it is timed
 	path := binary.Build(t)
 	server := binary.Start(t, path, "--dbpath", t.TempDir(), "--replSet", "e2e", "--replSetInitiate")
 	source := connect(t, server.URI(bySet)).Database("e2e_dump")

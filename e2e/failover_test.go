@@ -35,7 +35,6 @@ const failoverTime = 15 * time.Second
 // is told. No server answers a write with an error, and all that was acknowledged is there. How long it took until the first write was acknowledged by another primary is in
 // the log of the test.
 func TestFailover(t *testing.T) {
-	t.Parallel() // it mostly waits
 	clients := []client{
 		{name: "node/failover", needs: node(), dir: "node", argv: []string{"node", "failover.mjs"}},
 		java(javaClients, "failover", "ebb.Failover"),

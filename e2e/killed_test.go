@@ -15,7 +15,7 @@ import (
 // TestKilledMember: clients whose only member is killed under them go on with their streams, sessions and transactions where they were.
 // Each has a member of its own.
 func TestKilledMember(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // nothing in it is timed
 	path := binary.Build(t)
 	t.Run("all", func(t *testing.T) { // ends when its parallel parts have
 		for _, c := range []client{

@@ -12,7 +12,6 @@ import (
 // TestLargeEntries: documents near the limit of 16 MB, each one entry of the log, cost a set of three no primary, nor do they hold up the small writes
 // beside them until the driver sees an error.
 func TestLargeEntries(t *testing.T) {
-	t.Parallel() // it mostly waits
 	s := startThreeServers(t)
 	client := s.initiate()
 	db := client.Database("d")

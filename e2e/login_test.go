@@ -38,7 +38,7 @@ func loginURI(s *binary.Server, user, password, mechanism, source string) string
 // TestLogin has clients log in to a server that asks for it: as the specification of MongoDB's drivers wants it tried, with users of either mechanism, of
 // both, and with names and passwords that SASLprep changes, and as users whose roles change while they are connected.
 func TestLogin(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // nothing in it is timed
 	server := binary.Start(t, binary.Build(t), "--storageEngine", "inMemory", "--auth")
 	run := func(client *mongo.Client, db, user, password string, roles bson.A, mechanisms ...string) error {
 		command := bson.D{{Key: "createUser", Value: user}, {Key: "pwd", Value: password}, {Key: "roles", Value: roles}}

@@ -129,7 +129,6 @@ func (s *threeServers) until(what string, f func() error) {
 // driver sends again what got no answer; nothing that was acknowledged is lost and nothing is there twice, on any member; and what
 // expires is gone from all of them.
 func TestThreeServers(t *testing.T) {
-	t.Parallel() // it mostly waits
 	s := startThreeServers(t)
 	client := s.initiate()
 	db := client.Database("d")

@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -11,7 +12,7 @@ import (
 	"github.com/tikv/client-go/v2/tikvrpc"
 )
 
-// resolver is a client of the stores by which the locks of one transaction in one region are resolved by one request at a time. Those that are to be
+// resolver is a client of the stores by which a scan of nothing is answered at once, and the locks of one transaction in one region are resolved by one request at a time. Those that are to be
 // resolved meanwhile are resolved together by the next one.
 //
 // Who reads what a large transaction has just committed meets the locks that it has not removed yet, and client-go resolves each of them by a request of
@@ -79,6 +80,9 @@ func NewResolver(stores tikv.Client) tikv.Client {
 
 // SendRequest is tikv.Client's.
 func (r *resolver) SendRequest(ctx context.Context, address string, request *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	if scan, ok := request.Req.(*kvrpcpb.ScanRequest); ok && isEmpty(scan) {
+		return &tikvrpc.Response{Resp: &kvrpcpb.ScanResponse{}}, nil
+	}
 	locks, ok := request.Req.(*kvrpcpb.ResolveLockRequest)
 	if !ok || len(locks.Keys) == 0 { // identical requests for whole regions client-go sends once
 		return r.Client.SendRequest(ctx, address, request, timeout)
@@ -95,6 +99,12 @@ func (r *resolver) SendRequest(ctx context.Context, address string, request *tik
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// isEmpty says whether a scan backward is of nothing: client-go asks for what lies before the first key of a range, when that key had a lock, and where a
+// region begins with the key it asks the region before, in which the range is not.
+func isEmpty(scan *kvrpcpb.ScanRequest) bool {
+	return scan.Reverse && len(scan.StartKey) > 0 && bytes.Compare(scan.EndKey, scan.StartKey) >= 0
 }
 
 // line is the request that waits for the one that is on its way, with the locks added to it: first, unless another one waits. nil: none is on its way, and

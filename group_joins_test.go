@@ -65,6 +65,9 @@ func TestJoining(t *testing.T) {
 		if _, err := s.direct(1).Database("d").Collection("c").CountDocuments(t.Context(), bson.M{}); code(err) != 13436 {
 			t.Errorf("it is read: %v", err)
 		}
+		if err := s.direct(1).Database("admin").RunCommand(t.Context(), bson.M{"replSetStepUp": 1}).Err(); code(err) != 125 {
+			t.Errorf("it is elected: %v", err)
+		}
 		s.until("the primary knows that it joins", func() error {
 			r, err := look(0)
 			if err == nil && (len(r.Members) != 2 || r.Members[1] != member{7, "STARTUP2", 1}) {

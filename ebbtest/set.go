@@ -45,7 +45,7 @@ type setMember struct {
 	served  chan error
 }
 
-// StartSet starts a set, and returns when it has a primary. What goes wrong ends the test.
+// StartSet starts a set, and returns when it has a primary and two secondaries. What goes wrong ends the test.
 func StartSet(t testing.TB, options ...Option) *Set {
 	t.Helper()
 	c := config{start: clock.Wall().Now().Truncate(time.Millisecond)}
@@ -87,7 +87,22 @@ func StartSet(t testing.TB, options ...Option) *Set {
 		t.Fatal(err)
 	}
 	s.id = reply.Lookup("config").Doc().Lookup("settings").Doc().Lookup("replicaSetId").ObjectID()
+	s.awaitCopies()
 	return s
+}
+
+// awaitCopies returns when each member is primary or secondary, so that it has its first copy of the set.
+func (s *Set) awaitCopies() {
+	s.t.Helper()
+	for i := range s.members {
+		s.await(fmt.Sprintf("member %d is no secondary", i), func() error {
+			r, err := s.call(i, bson.Build().Int32("hello", 1).String("$db", "admin").Doc())
+			if err == nil && !r.Lookup("secondary").Truthy() && !r.Lookup("isWritablePrimary").Truthy() {
+				err = errors.New("it has no copy of the set yet")
+			}
+			return err
+		})
+	}
 }
 
 // URI is the connection string for clients of the set.

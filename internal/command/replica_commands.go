@@ -550,6 +550,9 @@ func replSetStepUp(op *Op, v *replset.View) (bson.Doc, error) {
 		return bson.EmptyDoc, nil
 	}
 	if op.grouped() {
+		if v.State != replset.Secondary { // it has no copy of the set yet, which would interrupt the election
+			return nil, errElection
+		}
 		if err := op.ReplicaSet.Group.StepUp(op.Ctx); err != nil {
 			return nil, errElection
 		}

@@ -156,7 +156,7 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 			return nil
 		}
 	}
-	txn, err := op.Query.Store.BeginTransaction(op.Ctx, storage.TransactionOptions{Now: op.Now, LockTimeout: -1, MaxBytes: maxTransactionBytes})
+	txn, err := op.Query.Store.BeginTransaction(op.Ctx, storage.TransactionOptions{Now: op.Now, LockTimeout: -1})
 	if err != nil {
 		return nil
 	}

@@ -83,7 +83,11 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 func newMember(t testing.TB) *harness { return newMemberWith(t) }
 
 func newMemberWith(t testing.TB, settings ...func(*parameter.Registry)) *harness {
-	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine { return e }, settings...)
+	return newMemberOn(t, func(e kv.Engine) kv.Engine { return e }, settings...)
+}
+
+func newMemberOn(t testing.TB, over func(kv.Engine) kv.Engine, settings ...func(*parameter.Registry)) *harness {
+	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, over, settings...)
 	if err := h.server.JoinReplicaSet(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

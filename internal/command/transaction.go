@@ -256,7 +256,7 @@ func (op *Op) runStatement(h *history.History) (bson.Doc, error) {
 			return nil, err
 		}
 		txn, err := op.Query.Store.BeginTransaction(context.WithoutCancel(op.Ctx), storage.TransactionOptions{
-			Now: op.Now, History: h, Past: past, MaxBytes: maxTransactionBytes,
+			Now: op.Now, History: h, Past: past,
 			LockTimeout: time.Duration(op.setting("maxTransactionLockRequestTimeoutMillis")) * time.Millisecond})
 		if err != nil {
 			return nil, err
@@ -295,9 +295,6 @@ func (op *Op) transactionSnapshot() (*storage.Past, error) {
 	}
 	return past, err
 }
-
-// maxTransactionBytes is how much one transaction may write.
-const maxTransactionBytes = 64 << 20
 
 // checkStatement refuses what cannot be part of a transaction.
 func (op *Op) checkStatement() error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 )
 
@@ -53,17 +54,30 @@ func TestMemoryOfTransactions(t *testing.T) {
 	}
 }
 
-// TestSizeOfTransactions: a transaction takes less than half as many documents as it may have bytes, since the oplog has each once more.
+// smallTransactions is an engine that takes no large transactions.
+type smallTransactions struct {
+	kv.Engine
+	maxBytes int
+}
+
+func (e smallTransactions) Capabilities() kv.Capabilities {
+	c := e.Engine.Capabilities()
+	c.MaxTxnBytes = e.maxBytes
+	return c
+}
+
+// TestSizeOfTransactions: a transaction takes less than half as many documents as the engine takes bytes, since the oplog has each once more.
 func TestSizeOfTransactions(t *testing.T) {
-	const documentBytes = 1 << 20
-	h := member(t)
-	for n := range maxTransactionBytes / documentBytes {
+	const documentBytes, maxBytes = 1 << 20, 16 << 20
+	h := newMemberOn(t, func(e kv.Engine) kv.Engine { return smallTransactions{e, maxBytes} })
+	h.ok(t, "admin", "{replSetInitiate: 1}")
+	for n := range maxBytes / documentBytes {
 		insert := bson.Build().String("insert", "c").Array("documents").Object("0").Int32("_id", int32(n)).String("pad", strings.Repeat("x", documentBytes)).End().End().Doc()
 		reply := h.txnDoc(t, "test", insert, 0, n == 0)
 		if reply.Lookup("ok").Truthy() {
 			continue
 		}
-		if name := reply.Lookup("codeName").Str(); name != "TransactionTooLarge" || n < maxTransactionBytes/documentBytes/2-2 {
+		if name := reply.Lookup("codeName").Str(); name != "TransactionTooLarge" || n < maxBytes/documentBytes/2-2 {
 			t.Errorf("behind %d documents: %s", n, reply)
 		}
 		return

@@ -259,6 +259,8 @@ type Capabilities struct {
 	Groups bool
 	// Checkpoints: Checkpoint. Without it it must not be called.
 	Checkpoints bool
+	// MaxTxnBytes is the size of the largest transaction that Commit takes.
+	MaxTxnBytes int
 }
 
 // Checkpoint is a store as it was at one moment, in files that do not change, until Remove. It may be used by several goroutines.

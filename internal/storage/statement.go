@@ -36,8 +36,6 @@ type TransactionOptions struct {
 	LockTimeout time.Duration
 	// Past is what it reads in the place of what is there when it begins; nil for that.
 	Past *Past
-	// MaxBytes bounds what it writes; 0: only the engine does.
-	MaxBytes int
 }
 
 // statements is what a Txn has where it is one of several statements.
@@ -124,8 +122,7 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 
 // checkSize refuses to go on when the transaction has become too large.
 func (t *Txn) checkSize() error {
-	size := t.Size()
-	if most := t.statements.MaxBytes; most > 0 && size > most {
+	if size, most := t.Size(), t.store.can.MaxTxnBytes; size > most {
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than %d. Actual size is %d", most, size)
 	}
 	return nil

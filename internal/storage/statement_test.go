@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/history"
@@ -302,11 +303,15 @@ func TestTransactionInOplog(t *testing.T) {
 	}
 }
 
-// TestTransactionTooLarge: a transaction has a limit of its own.
+// TestTransactionTooLarge: the statement is refused by which a transaction would be too large for the engine.
 func TestTransactionTooLarge(t *testing.T) {
-	f := newFixture(t)
+	engine, err := pebblekv.OpenMemory(pebblekv.Options{MaxTxnBytes: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixtureOver(t, engine)
 	f.must(f.insert(testNS, "{_id: 1}"))
-	txn, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now(), MaxBytes: 10_000})
+	txn, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now()})
 	f.must(err)
 	defer txn.Rollback()
 	f.must(txn.set(testNS, "{_id: 2}"))

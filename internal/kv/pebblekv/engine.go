@@ -187,9 +187,14 @@ func OpenMemory(o Options) (*Engine, error) {
 	return Open("ebb", o)
 }
 
-// Capabilities is kv.Engine's: all there are, but that a member of a replica set takes no tables.
+// Capabilities is kv.Engine's: all there are, but that a member of a replica set takes no tables, and smaller transactions.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, RangeDeletes: true, RangeRewrites: true, Tables: !e.commits.member.Load(), LocalSync: true, SoleWriter: true, Checkpoints: true}
+	isMember, most := e.commits.member.Load(), e.options.MaxTxnBytes
+	if isMember {
+		most = min(most, MaxReplicatedBytes)
+	}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, RangeRewrites: true, Tables: !isMember, LocalSync: true, SoleWriter: true, Checkpoints: true,
+		MaxTxnBytes: most}
 }
 
 // Snapshot is kv.Engine's.

@@ -137,3 +137,35 @@ func TestTooLarge(t *testing.T) {
 		t.Fatalf("commit: %v, want %v", err, kv.ErrTooLarge)
 	}
 }
+
+// TestSizesOfMembers: a member of a set takes smaller transactions than an engine alone, and says so.
+func TestSizesOfMembers(t *testing.T) {
+	e := open(t, "db", pebblekv.Options{FS: vfs.NewMem(), CommitKey: []byte("number")})
+	e.Observe(still(1000))
+	write := func() error {
+		txn, err := e.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range pebblekv.MaxReplicatedBytes >> 20 {
+			txn.Set(fmt.Append(nil, i), make([]byte, 1<<20))
+		}
+		return txn.Commit(t.Context(), kv.Synced)
+	}
+	if most := e.Capabilities().MaxTxnBytes; most <= 2*pebblekv.MaxReplicatedBytes {
+		t.Errorf("alone it takes %d bytes", most)
+	}
+	if err := write(); err != nil {
+		t.Errorf("alone: %v", err)
+	}
+	e.Lead(nowhere{})
+	if most := e.Capabilities().MaxTxnBytes; most != pebblekv.MaxReplicatedBytes {
+		t.Errorf("a member takes %d bytes", most)
+	}
+	if err := write(); !errors.Is(err, kv.ErrTooLarge) {
+		t.Errorf("a member: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

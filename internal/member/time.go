@@ -148,6 +148,9 @@ type leaderTime struct {
 	// known is the latest time that a majority knows, less the monotonic time when it was that, in nanoseconds, and began what it was first.
 	known atomic.Int64
 	began int64
+	// committed is the latest time that a commit was given, in nanoseconds since the epoch.
+	committed atomic.Int64
+	stands    standing
 }
 
 // maxUnknown is how far a primary's time may be ahead of what the others know: clocks do not run alike. It is less than they let themselves
@@ -168,7 +171,8 @@ func (c leaderClock) Now() time.Time {
 
 func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
 	wall, monotonic = c.Clock.Read()
-	return c.later(min(wall.UnixNano(), c.known.Load()+int64(monotonic+maxUnknown))), monotonic
+	told := raise(&c.latest, c.stands.bound(min(wall.UnixNano(), c.known.Load()+int64(monotonic+maxUnknown)), monotonic))
+	return time.Unix(0, c.stands.bound(told, monotonic)), monotonic
 }
 
 // isHeldUp says whether the machine's clock is further than others know.
@@ -177,22 +181,12 @@ func (c leaderClock) isHeldUp() bool {
 	return wall.UnixNano() > c.known.Load()+int64(monotonic+maxUnknown)
 }
 
-// later is a time in nanoseconds, or what has been later.
-func (c leaderClock) later(nanos int64) time.Time {
-	for {
-		latest := c.latest.Load()
-		if nanos <= latest {
-			return time.Unix(0, latest)
-		}
-		if c.latest.CompareAndSwap(latest, nanos) {
-			return time.Unix(0, nanos)
-		}
-	}
-}
-
 // CommitTime implements storage.CommitClock.
 func (c leaderClock) CommitTime() time.Time {
-	return time.Unix(0, max(c.latest.Load(), c.Clock.Now().UnixNano()))
+	wall, monotonic := c.Clock.Read()
+	nanos := c.stands.bound(max(c.latest.Load(), wall.UnixNano()), monotonic)
+	raise(&c.committed, nanos)
+	return time.Unix(0, c.stands.bound(nanos, monotonic))
 }
 
 // confirm takes note of a time that a majority knows.
@@ -243,7 +237,7 @@ const maxHeard = 10 * time.Second
 func (c leaderClock) hear(t time.Time) {
 	wall, monotonic := c.Clock.Read()
 	if nanos := t.UnixNano(); nanos-max(wall.UnixNano(), c.began+int64(monotonic)) <= int64(maxHeard) {
-		c.later(nanos)
+		raise(&c.latest, c.stands.bound(nanos, monotonic))
 	}
 }
 

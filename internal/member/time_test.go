@@ -162,3 +162,43 @@ func TestHeardTimeBehind(t *testing.T) {
 		t.Errorf("it was brought forward by %v", now.Sub(since))
 	}
 }
+
+// TestLeaderStandsStill: a leader's time, that of commits, and what clients bring stand still together, until the last who wants that is done, or for
+// as long as is bearable.
+func TestLeaderStandsStill(t *testing.T) {
+	machine := clock.NewFake(time.UnixMilli(5000))
+	c := newLeaderClock(machine, time.UnixMilli(5000))
+	expect := func(what string, want int64) {
+		t.Helper()
+		if now, commit := c.Now().UnixMilli(), c.CommitTime().UnixMilli(); now != want || commit != want {
+			t.Errorf("%s it is %d, and commits are of %d; want %d", what, now, commit, want)
+		}
+	}
+	machine.Advance(10 * time.Millisecond)
+	at, goOn := c.StandStill()
+	if at != 5010 {
+		t.Errorf("it stands still at %d", at)
+	}
+	machine.Advance(10 * time.Millisecond)
+	c.hear(time.UnixMilli(5020))
+	expect("while it stands still", 5010)
+	again, goOnAgain := c.StandStill()
+	if again != 5010 {
+		t.Errorf("for the second it stands still at %d", again)
+	}
+	goOn()
+	goOn() // does nothing more
+	expect("while the second wants it", 5010)
+	goOnAgain()
+	expect("behind both", 5020)
+	_, goOn = c.StandStill()
+	machine.Advance(maxStanding)
+	expect("for too long", 5020+maxStanding.Milliseconds())
+	goOn()
+	machine.Step(time.Hour) // commits are of that time, which this member does not tell yet
+	commit := c.CommitTime().UnixMilli()
+	if at, goOn = c.StandStill(); at != commit {
+		t.Errorf("it stands still at %d, and others may know %d", at, commit)
+	}
+	goOn()
+}

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -110,4 +111,18 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 		return fmt.Errorf("storage: keep a time: %w", err)
 	}
 	return nil
+}
+
+// StandStillForOthers has nothing become hidden to those who read other copies of the store, until goOn is called or some time has passed. upTo is when what
+// has expired may be hidden there already.
+func (s *Store) StandStillForOthers() (upTo int64, goOn func()) {
+	c, ok := s.options.Clock.(StandingClock)
+	if !ok {
+		return math.MinInt64, func() {}
+	}
+	upTo, goOn = c.StandStill()
+	if held, ok := s.expiryClock.Held(); ok {
+		upTo = min(upTo, held)
+	}
+	return upTo, goOn
 }

@@ -46,6 +46,8 @@ type Change struct {
 	since []int64
 	// before sees what was hidden, where it is kept; nil elsewhere.
 	before *storage.View
+	// goOn ends that time stands still for other members; nil where it does not.
+	goOn func()
 }
 
 // Begin is the change of a command that says what to do with what is hidden.
@@ -93,7 +95,7 @@ func (l *Change) Beside(ctx context.Context) error {
 	if !l.Deletes() {
 		return nil
 	}
-	return l.expire(ctx, sweeper.BesideWriters)
+	return l.expire(ctx, sweeper.BesideWriters, math.MinInt64)
 }
 
 // ClearBeside deletes beside writers what is hidden and not spared, so that it is in the way of no index. What Settle would delete
@@ -137,7 +139,8 @@ func (l *Loosener) Hiding(c storage.Collection) (unspared, spared []*policy.Rule
 // Settle deletes what is still hidden, or refuses, or takes note of it; then the change is published, or undone.
 //
 // Readers go on under the old rules until it is published, and what expires meanwhile would be hidden to them and seen again
-// after. So at the end time stands still for them, and what may have become hidden until then is deleted too.
+// after. So at the end time stands still for them, and what may have become hidden until then is deleted too. That holds for readers of other
+// members as well, who have the old rules until they apply the change: nobody tells them of a later time before.
 func (l *Change) Settle(ctx context.Context) (err error) {
 	if len(l.rules) == 0 {
 		return nil
@@ -146,17 +149,33 @@ func (l *Change) Settle(ctx context.Context) (err error) {
 		return l.keep(ctx)
 	}
 	if !l.Deletes() {
+		l.standStill()
 		l.c.Freeze()
 		if l.how.Replayed {
 			return nil
 		}
 		return l.refuse(ctx)
 	}
-	if err := l.expire(ctx, sweeper.UnderLock); err != nil {
+	if err := l.expire(ctx, sweeper.UnderLock, math.MinInt64); err != nil {
 		return err
 	}
+	upTo := l.standStill()
 	l.c.Freeze()
-	return l.expire(ctx, sweeper.UnderLock)
+	return l.expire(ctx, sweeper.UnderLock, upTo)
+}
+
+// standStill has time stand still for other members until the change is over, and returns up to when what has expired may be hidden there.
+func (l *Change) standStill() (upTo int64) {
+	l.letGoOn()
+	upTo, l.goOn = l.store.StandStillForOthers()
+	return upTo
+}
+
+func (l *Change) letGoOn() {
+	if l.goOn != nil {
+		l.goOn()
+		l.goOn = nil
+	}
 }
 
 // keep has what is hidden stay, and notes since when it has expired. A replay first deletes what was not there any more when the change was made.
@@ -196,8 +215,9 @@ func (l *Change) Kept(d *index.Definition) *meaning.Kept {
 	return nil
 }
 
-func (l *Change) expire(ctx context.Context, how sweeper.Deletion) error {
-	now := l.store.ExpiryTime()
+// expire deletes what has expired by now, or by atLeast if that is later.
+func (l *Change) expire(ctx context.Context, how sweeper.Deletion, atLeast int64) error {
+	now := max(l.store.ExpiryTime(), atLeast)
 	for _, rule := range l.rules {
 		n, err := l.sweeper.DeleteDue(ctx, l.c, rule, now, how)
 		l.done.Deleted += n
@@ -260,6 +280,7 @@ func (l *Change) Done() ttlchange.Loosened { return l.done }
 
 // End is what the command says that made the change, or failed with err.
 func (l *Change) End(err error) (ttlchange.Loosened, error) {
+	l.letGoOn()
 	if err == nil {
 		l.published()
 	}
@@ -269,6 +290,7 @@ func (l *Change) End(err error) (ttlchange.Loosened, error) {
 
 // Close gives back what l holds.
 func (l *Change) Close() {
+	l.letGoOn()
 	if l.before != nil {
 		_ = l.before.Close()
 		l.before = nil

@@ -2,6 +2,7 @@ package loosen
 
 import (
 	"context"
+	"math"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -105,5 +106,5 @@ func (l *Change) stopHiding(ctx context.Context) error {
 		return l.refuse(ctx)
 	}
 	defer l.tell()
-	return l.expire(ctx, sweeper.UnderLock)
+	return l.expire(ctx, sweeper.UnderLock, math.MinInt64)
 }

@@ -192,10 +192,10 @@ func TestAnAwaitedHelloEndsWithTheServer(t *testing.T) {
 	stopping := make(chan struct{})
 	h.server.Stopping = stopping
 	waiting := h.start("1", "admin", h.await("10000"))
-	exhausting := make(chan Reply)
+	exhausting, conn := make(chan Reply), h.conn("2")
 	go func() {
 		body := bson.MustDoc(strings.TrimSuffix(h.await("10000"), "}") + ", $db: 'admin'}")
-		exhausting <- h.server.Handle(t.Context(), h.conn("2"), Request{Body: body, ExhaustAllowed: true})
+		exhausting <- h.server.Handle(t.Context(), conn, Request{Body: body, ExhaustAllowed: true})
 	}()
 	// serverStatus counts both, and one of them twice.
 	told := func() bson.Doc { return h.must("3", "admin", "{serverStatus: 1}").Lookup("connections").Doc() }

@@ -56,7 +56,7 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.Count:
 		return &countStage{op: op, field: s.Field, in: in}, nil
 	case *pipeline.Unwind:
-		return &unwindStage{stage: s, in: in}, nil
+		return &unwindStage{stage: s, in: in, pinned: pinned{holding{op: op}}}, nil
 	case *pipeline.Group:
 		return newGroup(op, s, in), nil
 	case *pipeline.BucketAuto:

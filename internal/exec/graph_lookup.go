@@ -58,8 +58,9 @@ func (s *graphLookupStage) Next(ctx context.Context) (bson.Doc, error) {
 	if err := search.run(ctx); err != nil {
 		return nil, err
 	}
-	s.buf = setPath(s.buf[:0], d, s.stage.As, s.array.value())
-	return s.buf, s.op.carry(ctx, len(s.buf))
+	out := setPath(s.buf[:0], d, s.stage.As, s.array.value())
+	s.buf, s.array.buf, s.key = reusable(out), reusable(s.array.buf), reusable(s.key)
+	return out, s.op.carry(ctx, len(out))
 }
 
 func (s *graphLookupStage) Close() error {

@@ -234,9 +234,10 @@ func (s *groupStage) document(g *group) (bson.Doc, error) {
 		}
 		b.Value(s.fields[i].Name, s.handOn(v, s.fields[i].Spec.Op.Name))
 	}
-	s.out = b.Bytes()
+	out := b.Bytes()
+	s.out = reusable(out)
 	s.op.Meta.Clear()
-	return s.out, s.op.carry(s.op.callContext(), len(s.out))
+	return out, s.op.carry(s.op.callContext(), len(out))
 }
 
 func (s *groupStage) handOn(v bson.Value, operator string) bson.Value {

@@ -38,6 +38,7 @@ type lookupStage struct {
 	array    arrayOf
 	held     holding // by the table and what is kept
 	buf, tmp []byte
+	pinned   pinned // doc, where it is joined to one after the other
 }
 
 // maxJoined is how many bytes of documents may join one document.
@@ -48,7 +49,7 @@ func newLookup(op *Op, s *pipeline.Lookup, in Iterator) Iterator {
 	if base == nil {
 		base = &pipeline.Pipeline{NS: s.From}
 	}
-	l := &lookupStage{op: op, stage: s, in: in, base: base, held: holding{op: op}}
+	l := &lookupStage{op: op, stage: s, in: in, base: base, held: holding{op: op}, pinned: pinned{holding{op: op}}}
 	op.holds(l)
 	return l
 }
@@ -87,8 +88,9 @@ func (s *lookupStage) Next(ctx context.Context) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.buf = setPath(s.buf[:0], d, s.stage.As, found)
-	return s.buf, s.op.carry(ctx, len(s.buf))
+	out := setPath(s.buf[:0], d, s.stage.As, found)
+	s.buf, s.array.buf = reusable(out), reusable(s.array.buf)
+	return out, s.op.carry(ctx, len(out))
 }
 
 // Shrink implements Shrinker: what was read of the other collection can be read again.
@@ -140,6 +142,7 @@ func (s *lookupStage) open(ctx context.Context, d bson.Doc) (Iterator, error) {
 			return nil, err
 		}
 	}
+	defer func() { clear(s.values) }() // which lie in d
 	if s.table != nil {
 		s.values = localValues(s.values[:0], d, s.stage.Local)
 		return s.table.find(s.values)
@@ -232,8 +235,11 @@ func (s *lookupStage) nextUnwound(ctx context.Context) (bson.Doc, error) {
 		if d == nil {
 			return nil, err
 		}
-		s.doc = append(s.doc[:0], d...)
+		s.doc = append(reusable(s.doc)[:0], d...)
 		s.index = 0
+		if err := s.pinned.pin(ctx, len(s.doc)); err != nil {
+			return nil, err
+		}
 		if s.other, err = s.open(ctx, s.doc); err != nil {
 			s.other = nil
 			return nil, err
@@ -242,17 +248,19 @@ func (s *lookupStage) nextUnwound(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *lookupStage) unwound(v, index bson.Value) bson.Doc {
+	d := s.doc
 	if v.IsMissing() { // as of an empty array that was there: documents on the way are made
-		s.tmp = setPath(s.tmp[:0], s.doc, s.stage.As, bson.EmptyArr)
-		s.buf = setPath(s.buf[:0], s.tmp, s.stage.As, v)
-	} else {
-		s.buf = setPath(s.buf[:0], s.doc, s.stage.As, v)
+		d = setPath(s.tmp[:0], d, s.stage.As, bson.EmptyArr)
+		s.tmp = reusable(d)
 	}
+	out := setPath(s.buf[:0], d, s.stage.As, v)
+	s.buf = reusable(out)
 	if s.stage.Unwind.Index.Len() == 0 {
-		return s.buf
+		return out
 	}
-	s.tmp = setPath(s.tmp[:0], s.buf, s.stage.Unwind.Index, index)
-	return s.tmp
+	indexed := setPath(s.tmp[:0], out, s.stage.Unwind.Index, index)
+	s.tmp = reusable(indexed)
+	return indexed
 }
 
 func (s *lookupStage) closeOther() error {
@@ -270,6 +278,7 @@ func (s *lookupStage) Close() error {
 		s.op.Drop(s.sub)
 	}
 	s.table, s.kept = nil, bson.Missing
+	s.pinned.empty()
 	s.held.empty()
 	if e := s.in.Close(); err == nil {
 		err = e

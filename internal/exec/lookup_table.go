@@ -140,6 +140,7 @@ func (t *lookupTable) find(values []bson.Value) (Iterator, error) {
 			}
 		}
 	}
+	t.key = reusable(t.key)
 	if len(values) > 1 {
 		if err := ordering.Any(t.result, cmp.Compare[int32], t.ask); err != nil {
 			return nil, err

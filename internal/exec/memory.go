@@ -160,6 +160,28 @@ func (op *Op) carry(ctx context.Context, n int) error {
 	return nil
 }
 
+// reusable is the memory of a document that a stage has given, for its next one; nil for a large one, which is left to the collector: it would be
+// held for as long as the pipeline runs, by each of its stages.
+func reusable(given []byte) []byte {
+	if cap(given) > maxReused {
+		return nil
+	}
+	return given
+}
+
+// maxReused is how large the documents are at most whose memory a stage keeps.
+const maxReused = 64 << 10
+
+// pinned is the document that a stage makes several of, and holds until it has. A large one is counted: each stage of a pipeline may hold another.
+type pinned struct{ holding }
+
+func (p *pinned) pin(ctx context.Context, n int) error {
+	if p.empty(); n <= maxReused {
+		return nil
+	}
+	return p.wait(ctx, int64(n))
+}
+
 // rest gives back what was taken for large documents that are on no way any more.
 func (op *Op) rest() {
 	op = op.root()

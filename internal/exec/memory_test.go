@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -164,5 +165,91 @@ func TestManyRuns(t *testing.T) {
 			t.Fatal(fmt.Sprint(d, " behind ", last))
 		}
 		last = d
+	}
+}
+
+// TestLargeDocumentsAreLetGo: the stages that a large document has come through do not keep it, each in memory of its own.
+func TestLargeDocumentsAreLetGo(t *testing.T) {
+	const stages, documentBytes, most = 60, 1 << 20, 10 << 20
+	pad := strings.Repeat("x", documentBytes)
+	large := bson.Build().Int32("_id", 1).Array("one").Int32("0", 1).End().String("pad", pad).Doc()
+	for _, stage := range []string{
+		`{$addFields: {n: {$add: ["$_id", %d]}}}`,
+		`{$project: {n%d: 0, one: 0}}`,
+		`{$replaceWith: {$mergeObjects: ["$$ROOT", {n: %d}]}}`,
+		`{$redact: {$cond: [{$eq: ["$_id", -%d]}, "$$PRUNE", "$$KEEP"]}}`,
+		`{$lookup: {from: "d", localField: "pad", foreignField: "n%d", as: "found"}}`,
+		`{$graphLookup: {from: "d", startWith: "$_id", connectFromField: "n%d", connectToField: "m", as: "found"}}`,
+	} {
+		op := newTestOp(&collections{colls: map[string][]bson.Doc{"c": {large}, "d": {mustDoc(t, "{_id: 1}")}}}, nil)
+		var all []string
+		for i := range stages {
+			all = append(all, fmt.Sprintf(stage, i))
+		}
+		ns := namespace.NS{DB: "db", Coll: "c"}
+		p, err := op.Parser.Parse(bson.MustParse("["+strings.Join(all, ", ")+"]"), pipeline.Options{NS: ns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		it, err := op.Catalog.Open(t.Context(), op, ns, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := liveBytes()
+		d, err := it.Next(t.Context())
+		if err != nil || len(d) < documentBytes {
+			t.Fatalf("%s: %d bytes, %v", stage, len(d), err)
+		}
+		if kept := liveBytes() - before; kept > most {
+			t.Errorf("%d stages like %s keep %d bytes", stages, stage, kept)
+		}
+		runtime.KeepAlive(d)
+		if err := it.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// liveBytes is how much of the heap is in use.
+func liveBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestUnwoundDocumentsAreCounted: a large document that a $unwind holds until it has made all of its documents is counted as long as it does.
+func TestUnwoundDocumentsAreCounted(t *testing.T) {
+	const documentBytes = 1 << 20
+	large := bson.Build().Int32("_id", 1).Array("a").Int32("0", 1).Int32("1", 2).End().String("pad", strings.Repeat("x", documentBytes)).Doc()
+	for stages, want := range map[string]int64{
+		`[{$unwind: "$a"}]`:                                           documentBytes,
+		`[{$unwind: "$a"}, {$unwind: "$a"}]`:                          documentBytes, // the second has nothing to do
+		`[{$addFields: {b: "$a"}}, {$unwind: "$a"}, {$unwind: "$b"}]`: 2 * documentBytes,
+		`[{$lookup: {from: "d", localField: "_id", foreignField: "k", as: "b"}}, {$unwind: "$b"}]`:                            documentBytes,
+		`[{$lookup: {from: "d", localField: "_id", foreignField: "k", as: "b"}}, {$unwind: "$b"}, {$project: {_id: "$b.k"}}]`: documentBytes,
+	} {
+		op := newTestOp(&collections{colls: map[string][]bson.Doc{"c": {large}, "d": {mustDoc(t, "{k: 1, _id: 1}"), mustDoc(t, "{k: 1, _id: 2}")}}}, nil)
+		op.Memory = &memory.Account{}
+		op.Memory.OpenExact(memory.New(1<<30, clock.Wall(), nil), memory.Operators)
+		ns := namespace.NS{DB: "db", Coll: "c"}
+		p, err := op.Parser.Parse(bson.MustParse(stages), pipeline.Options{NS: ns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		it, err := op.Catalog.Open(t.Context(), op, ns, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := func() int64 { return op.Memory.Used() - carriedTimes*int64(op.carried) }
+		if _, err := it.Next(t.Context()); err != nil || used() < want || used() > want+documentBytes/2 {
+			t.Errorf("%s: %d bytes are counted, want %d; %v", stages, used(), want, err)
+		}
+		if err := Each(t.Context(), it, func(bson.Doc) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if err := it.Close(); err != nil || used() > documentBytes/2 {
+			t.Errorf("%s: %d bytes are counted in the end, %v", stages, used(), err)
+		}
 	}
 }

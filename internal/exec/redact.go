@@ -31,9 +31,9 @@ func (s *redactStage) Next(ctx context.Context) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.buf = out
+		s.buf = reusable(out)
 		if keep {
-			return out, nil
+			return out, s.op.carry(ctx, len(out))
 		}
 	}
 }

@@ -36,8 +36,9 @@ func (s *replaceRootStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, mongoerr.New(40228, "%s must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. Input document: %s",
 			what, shownValue(v), v.Type, d)
 	}
-	s.buf = append(s.buf[:0], v.Data...)
-	return s.buf, nil
+	out := append(s.buf[:0], v.Data...)
+	s.buf = reusable(out)
+	return out, s.op.carry(ctx, len(out))
 }
 
 func shownValue(v bson.Value) string {

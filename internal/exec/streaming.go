@@ -55,8 +55,8 @@ func (s *projectStage) Next(ctx context.Context) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.buf = out
-	return out, nil
+	s.buf = reusable(out)
+	return out, s.op.carry(ctx, len(out))
 }
 
 func (s *projectStage) Close() error { return s.in.Close() }

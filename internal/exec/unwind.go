@@ -13,6 +13,7 @@ type unwindStage struct {
 	in    Iterator
 
 	doc      bson.Doc // the document that is unwound
+	pinned   pinned   // it
 	elements bson.Iter
 	index    int64
 	on       bool
@@ -27,7 +28,8 @@ func (s *unwindStage) Next(ctx context.Context) (bson.Doc, error) {
 				s.index++
 				return d, nil
 			}
-			s.on = false
+			s.on, s.doc = false, nil
+			s.pinned.empty()
 		}
 		d, err := s.in.Next(ctx)
 		if d == nil {
@@ -40,6 +42,9 @@ func (s *unwindStage) Next(ctx context.Context) (bson.Doc, error) {
 		v := s.stage.Path.Get(d)
 		switch {
 		case v.Type == bson.TypeArray && !v.Doc().IsEmpty():
+			if err := s.pinned.pin(ctx, len(d)); err != nil {
+				return nil, err
+			}
 			s.elements, s.index, s.on = v.Doc().Iter(), 0, true
 		case v.Type == bson.TypeArray && s.stage.Preserve:
 			return s.with(bson.Missing, bson.Null), nil
@@ -52,16 +57,21 @@ func (s *unwindStage) Next(ctx context.Context) (bson.Doc, error) {
 
 // with is the document with v in place of the array.
 func (s *unwindStage) with(v, index bson.Value) bson.Doc {
-	s.buf = setPath(s.buf[:0], s.doc, s.stage.Path, v)
-	return s.indexed(s.buf, index)
+	out := setPath(s.buf[:0], s.doc, s.stage.Path, v)
+	s.buf = reusable(out)
+	return s.indexed(out, index)
 }
 
 func (s *unwindStage) indexed(d bson.Doc, index bson.Value) bson.Doc {
 	if s.stage.Index.Len() == 0 {
 		return d
 	}
-	s.tmp = setPath(s.tmp[:0], d, s.stage.Index, index)
-	return s.tmp
+	out := setPath(s.tmp[:0], d, s.stage.Index, index)
+	s.tmp = reusable(out)
+	return out
 }
 
-func (s *unwindStage) Close() error { return s.in.Close() }
+func (s *unwindStage) Close() error {
+	s.pinned.empty()
+	return s.in.Close()
+}

@@ -105,7 +105,7 @@ func (s *windowStage) Next(ctx context.Context) (bson.Doc, error) {
 		spare = setPath(spare[:0], out, f.Path, v)
 		out, spare = spare, out
 	}
-	s.buf[0], s.buf[1] = out, spare
+	s.buf[0], s.buf[1] = reusable(out), reusable(spare)
 	s.at++
 	s.op.restore(row.meta) // the windows have looked at other documents
 	return out, nil

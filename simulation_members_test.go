@@ -64,28 +64,25 @@ func (c *simClock) NewTimer(d time.Duration) Timer { return clock.Wall().NewTime
 
 // watchedClock notes what a database that leads reads.
 type watchedClock struct {
-	clock.Clock
+	storage.CommitClock
 	s *simulation
 }
 
 // CommitTime implements storage.CommitClock.
 func (c watchedClock) CommitTime() time.Time {
-	t := c.Now()
-	if later, ok := c.Clock.(storage.CommitClock); ok {
-		t = later.CommitTime()
-	}
+	t := c.CommitClock.CommitTime()
 	c.s.noteTime(t)
 	return t
 }
 
 func (c watchedClock) Now() time.Time {
-	t := c.Clock.Now()
+	t := c.CommitClock.Now()
 	c.s.noteTime(t)
 	return t
 }
 
 func (c watchedClock) Read() (time.Time, time.Duration) {
-	t, ran := c.Clock.Read()
+	t, ran := c.CommitClock.Read()
 	c.s.noteTime(t)
 	return t, ran
 }
@@ -148,7 +145,7 @@ func (m *simMember) clockOf(r member.Role, c clock.Clock) clock.Clock {
 	switch {
 	case r.Kind == member.Leader:
 		m.s.counts.add("leads")
-		return watchedClock{c, m.s}
+		return watchedClock{c.(storage.CommitClock), m.s}
 	case r.Kind == member.Follower && m.s.fault == faultOwnClock && m.place == 1:
 		return givenClock{&m.clock}
 	}

@@ -54,7 +54,7 @@ func (s *standing) end() {
 	}
 }
 
-// StandStill implements storage.StandingClock.
+// StandStill implements storage.CommitClock.
 func (c leaderClock) StandStill() (millis int64, goOn func()) {
 	_, monotonic := c.Clock.Read()
 	c.CommitTime()

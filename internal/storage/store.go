@@ -198,11 +198,6 @@ type CommitClock interface {
 	clock.Clock
 	// CommitTime is the time of what is committed now; it is not before Now.
 	CommitTime() time.Time
-}
-
-// StandingClock is a clock that may stand still. Other servers go by it: they get to know of its time beside what is committed.
-type StandingClock interface {
-	clock.Clock
 	// StandStill has nobody, here or elsewhere, get to know of a later time than it returns, until goOn is called or some time has passed.
 	StandStill() (millis int64, goOn func())
 }

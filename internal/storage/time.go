@@ -116,7 +116,7 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 // StandStillForOthers has nothing become hidden to those who read other copies of the store, until goOn is called or some time has passed. upTo is when what
 // has expired may be hidden there already.
 func (s *Store) StandStillForOthers() (upTo int64, goOn func()) {
-	c, ok := s.options.Clock.(StandingClock)
+	c, ok := s.options.Clock.(CommitClock)
 	if !ok {
 		return math.MinInt64, func() {}
 	}

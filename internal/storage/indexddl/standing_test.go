@@ -23,6 +23,8 @@ type ahead struct {
 	stands atomic.Bool
 }
 
+func (a *ahead) CommitTime() time.Time { return a.Now() }
+
 func (a *ahead) StandStill() (millis int64, goOn func()) {
 	a.stands.Store(true)
 	return a.Now().Add(a.by).UnixMilli(), func() { a.stands.Store(false) }

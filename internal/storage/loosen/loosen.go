@@ -149,12 +149,12 @@ func (l *Change) Settle(ctx context.Context) (err error) {
 		return l.keep(ctx)
 	}
 	if !l.Deletes() {
-		l.standStill()
+		upTo := l.standStill()
 		l.c.Freeze()
 		if l.how.Replayed {
 			return nil
 		}
-		return l.refuse(ctx)
+		return l.refuse(ctx, upTo)
 	}
 	if err := l.expire(ctx, sweeper.UnderLock, math.MinInt64); err != nil {
 		return err
@@ -231,8 +231,8 @@ func (l *Change) expire(ctx context.Context, how sweeper.Deletion, atLeast int64
 // maxRefused is how far is counted what a change that is refused would have deleted.
 const maxRefused = 10_000
 
-// refuse fails when anything is hidden that would be seen again.
-func (l *Change) refuse(ctx context.Context) error {
+// refuse fails when anything is hidden that would be seen again, or may be hidden elsewhere up to a time.
+func (l *Change) refuse(ctx context.Context, upTo int64) error {
 	v, err := l.store.View(ctx)
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ func (l *Change) refuse(ctx context.Context) error {
 	defer v.Close()
 	r, n := l.c.Read(v), int64(0)
 	for _, rule := range l.rules {
-		due, err := r.Dates().Count(rule, r.HidesAt(), maxRefused-n)
+		due, err := r.Dates().Count(rule, max(r.HidesAt(), upTo), maxRefused-n)
 		if err != nil {
 			return err
 		}

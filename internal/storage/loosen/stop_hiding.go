@@ -103,7 +103,7 @@ func (l *Change) stopHiding(ctx context.Context) error {
 		l.done.Kept = h.Shown
 		return err
 	case !l.Deletes():
-		return l.refuse(ctx)
+		return l.refuse(ctx, math.MinInt64)
 	}
 	defer l.tell()
 	return l.expire(ctx, sweeper.UnderLock, math.MinInt64)

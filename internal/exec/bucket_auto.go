@@ -70,8 +70,9 @@ func (k *keyed) Next(ctx context.Context) (bson.Doc, error) {
 	k.n++
 	var b bson.Builder
 	b.Reset(k.buf[:0])
-	k.buf = b.Value("k", v).Document("d", d).Bytes()
-	return k.buf, nil
+	out := b.Value("k", v).Document("d", d).Bytes()
+	k.buf = reusable(out)
+	return out, nil
 }
 
 func (k *keyed) Close() error { return k.in.Close() }
@@ -113,9 +114,10 @@ func (s *bucketAutoStage) Next(ctx context.Context) (bson.Doc, error) {
 		}
 		w.Value(s.stage.Fields[i].Name, v)
 	}
-	s.out = w.Bytes()
+	out := w.Bytes()
+	s.out = reusable(out)
 	s.op.Meta.Clear()
-	return s.out, s.op.carry(ctx, len(s.out))
+	return out, s.op.carry(ctx, len(out))
 }
 
 // deal makes all buckets: each takes its share of the documents, and then all that are equal to its last.

@@ -181,9 +181,9 @@ func (s *densifyStage) fillTo(limit, key bson.Value) (bson.Doc, error) {
 			out, s.spare = s.spare, out
 		}
 	}
-	s.spare = setPath(s.spare[:0], out, s.stage.Field, s.next)
-	s.buf, s.spare = s.spare, out
-	return s.buf, s.advance()
+	made := setPath(s.spare[:0], out, s.stage.Field, s.next)
+	s.buf, s.spare = reusable(made), reusable(out)
+	return made, s.advance()
 }
 
 func (s *densifyStage) advance() error {

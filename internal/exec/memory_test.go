@@ -39,15 +39,21 @@ func holdingDocs() (docs []bson.Doc) {
 	return docs
 }
 
-// run gives the results of stages; between is called after every 97th document.
-func runHolding(t *testing.T, op *Op, stages string, between func()) (out []string, err error) {
+// openStages has stages run on the collection "c".
+func openStages(t *testing.T, op *Op, stages string) (Iterator, error) {
 	t.Helper()
 	ns := namespace.NS{DB: "db", Coll: "c"}
 	p, err := op.Parser.Parse(bson.MustParse(stages), pipeline.Options{NS: ns})
 	if err != nil {
 		t.Fatal(err)
 	}
-	it, err := op.Catalog.Open(context.Background(), op, ns, p)
+	return op.Catalog.Open(t.Context(), op, ns, p)
+}
+
+// runHolding gives the results of stages; between is called after every 97th document.
+func runHolding(t *testing.T, op *Op, stages string, between func()) (out []string, err error) {
+	t.Helper()
+	it, err := openStages(t, op, stages)
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +192,7 @@ func TestLargeDocumentsAreLetGo(t *testing.T) {
 		for i := range stages {
 			all = append(all, fmt.Sprintf(stage, i))
 		}
-		ns := namespace.NS{DB: "db", Coll: "c"}
-		p, err := op.Parser.Parse(bson.MustParse("["+strings.Join(all, ", ")+"]"), pipeline.Options{NS: ns})
-		if err != nil {
-			t.Fatal(err)
-		}
-		it, err := op.Catalog.Open(t.Context(), op, ns, p)
+		it, err := openStages(t, op, "["+strings.Join(all, ", ")+"]")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,12 +233,7 @@ func TestUnwoundDocumentsAreCounted(t *testing.T) {
 		op := newTestOp(&collections{colls: map[string][]bson.Doc{"c": {large}, "d": {mustDoc(t, "{k: 1, _id: 1}"), mustDoc(t, "{k: 1, _id: 2}")}}}, nil)
 		op.Memory = &memory.Account{}
 		op.Memory.OpenExact(memory.New(1<<30, clock.Wall(), nil), memory.Operators)
-		ns := namespace.NS{DB: "db", Coll: "c"}
-		p, err := op.Parser.Parse(bson.MustParse(stages), pipeline.Options{NS: ns})
-		if err != nil {
-			t.Fatal(err)
-		}
-		it, err := op.Catalog.Open(t.Context(), op, ns, p)
+		it, err := openStages(t, op, stages)
 		if err != nil {
 			t.Fatal(err)
 		}

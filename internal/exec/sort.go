@@ -193,6 +193,7 @@ func (s *sortStage) add(ctx context.Context, d bson.Doc) error {
 		return err
 	}
 	s.key = key
+	defer clear(key) // which lies in d
 	s.seq++
 	grows := int64(len(d)) + int64(len(key))*keyBytes + rowOverhead
 	if s.limit > 0 && int64(len(s.rows)) == s.limit && s.runs.none() {

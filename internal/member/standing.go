@@ -35,6 +35,7 @@ func (s *standing) begin(monotonic time.Duration, latest func() int64) (at int64
 	if at := s.at.Load(); at != 0 && int64(monotonic) < s.until.Load() {
 		return at
 	}
+	s.at.Store(0) // where it stood, if that was for too long: it does not go back there
 	s.until.Store(int64(monotonic + maxStanding))
 	for at = latest(); ; {
 		s.at.Store(at)

@@ -9,6 +9,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"os"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -281,11 +283,27 @@ func (s *simulation) begin(dirs []string) error {
 	return nil
 }
 
+// stacks writes down what each goroutine is at, and says where.
+func (s *simulation) stacks() string {
+	f, err := os.CreateTemp("", "simulation-stacks-*.txt")
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if err := pprof.Lookup("goroutine").WriteTo(f, 2); err != nil {
+		return err.Error()
+	}
+	return f.Name()
+}
+
 // within calls f until it is content, or a time is over.
 func (s *simulation) within(limit time.Duration, f func() error) (err error) {
 	for by := s.now().Add(limit); ; {
-		if err = f(); err == nil || s.now().After(by) {
-			return err
+		if err = f(); err == nil {
+			return nil
+		}
+		if s.now().After(by) {
+			return fmt.Errorf("%w (what ran then: %s)", err, s.stacks())
 		}
 		if failed := s.failed(); failed != nil {
 			return failed

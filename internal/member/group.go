@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -126,7 +125,7 @@ var UsualLimits = Limits{Log: raftlog.UsualLimits, PartBytes: 1 << 20}
 type Group struct {
 	o       Options
 	member  atomic.Pointer[member] // nil as long as the set has no other members
-	joining sync.Mutex             // held while it becomes one
+	joining chan struct{}          // holds one while it becomes one, or is asked to
 	// reserved has the id that the server would be a member by, and is none yet; guarded by joining.
 	reserved *member
 	// beginning says that this server asks others whether they would be members.
@@ -135,7 +134,18 @@ type Group struct {
 }
 
 // New is a Group that nothing was looked up for.
-func New(o Options) *Group { return &Group{o: o} }
+func New(o Options) *Group { return &Group{o: o, joining: make(chan struct{}, 1)} }
+
+// lockJoining has nobody else make the server a member, until unlock is called. Who waits may be in the database that gives way while the server becomes
+// one: so it can be interrupted.
+func (g *Group) lockJoining(ctx context.Context) (unlock func(), err error) {
+	select {
+	case g.joining <- struct{}{}:
+		return func() { <-g.joining }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
 
 // HasLog says whether the log of a member is in a data directory.
 func HasLog(files vfs.FS, dir string) bool {
@@ -207,8 +217,11 @@ func (g *Group) Stop() {
 
 // Close closes the log.
 func (g *Group) Close() error {
-	g.joining.Lock()
-	defer g.joining.Unlock()
+	unlock, err := g.lockJoining(context.Background())
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if g.reserved != nil {
 		return g.reserved.close()
 	}

@@ -22,8 +22,11 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int, keep fun
 		return errBeginning
 	}
 	defer g.beginning.Store(false)
-	g.joining.Lock()
-	defer g.joining.Unlock()
+	unlock, err := g.lockJoining(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if g.member.Load() != nil {
 		return errAlready
 	}
@@ -121,8 +124,11 @@ func (g *Group) join(ctx context.Context, v invitation) (bson.Doc, error) {
 	if g.beginning.Load() { // which may wait for who asks
 		return nil, errBeginning
 	}
-	g.joining.Lock()
-	defer g.joining.Unlock()
+	unlock, err := g.lockJoining(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if m := g.member.Load(); m != nil {
 		if m.disk.SetID() != v.set || m.disk.LogID() != v.log || v.log == noID && v.kind == letterCheck {
 			return nil, errAlready

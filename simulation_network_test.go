@@ -15,7 +15,7 @@ import (
 )
 
 // simNetwork is what lies between the machines of a simulation: connections in memory. What is written on one takes a while to arrive, arrives in
-// order, and waits where the way is cut, as on TCP. Machines are known by numbers; clients have numbers below zero, and nobody cuts them off.
+// order, and waits where the way is cut and for as long again, as on TCP. Machines are known by numbers; clients have numbers below zero, and nobody cuts them off.
 type simNetwork struct {
 	mu struct {
 		sync.Mutex
@@ -221,6 +221,7 @@ type simWay struct {
 	gone     bool // who reads has closed it
 	broken   bool
 	last     time.Time // when the youngest part arrives
+	waits    time.Time // since when something waits for the way to be open again
 	readBy   time.Time
 	writeBy  time.Time
 	changed  chan struct{} // closed when any of that changes
@@ -291,10 +292,14 @@ func (w *simWay) read(b []byte) (n int, err error) {
 		case w.broken:
 			return at, true, syscall.ECONNRESET
 		case cut || len(w.parts) == 0 && !w.closed:
+			if cut && len(w.parts) > 0 && w.waits.IsZero() {
+				w.waits = now
+			}
 			return at, false, nil
 		case len(w.parts) == 0:
 			return at, true, io.EOF
 		}
+		w.goOn(now)
 		p := &w.parts[0]
 		if p.at.After(now) {
 			return p.at, false, nil
@@ -311,6 +316,26 @@ func (w *simWay) read(b []byte) (n int, err error) {
 		return at, true, nil
 	})
 	return n, err
+}
+
+// simLongestWait is the longest that what has waited waits on.
+const simLongestWait = 2 * time.Minute
+
+// goOn is called where the way is open. What has waited arrives when it is tried again, which TCP does less and less often: after about as long again.
+func (w *simWay) goOn(now time.Time) {
+	if w.waits.IsZero() {
+		return
+	}
+	next := now.Add(min(now.Sub(w.waits), simLongestWait))
+	for i := range w.parts {
+		if p := &w.parts[i]; p.at.Before(next) {
+			p.at = next
+		}
+	}
+	if w.last.Before(next) {
+		w.last = next
+	}
+	w.waits = time.Time{}
 }
 
 func (w *simWay) write(b []byte) (n int, err error) {

@@ -141,19 +141,25 @@ type simWork interface {
 // simulate runs a simulation and returns what it has found to be wrong.
 func simulate(t *testing.T, seed uint64, fault string, sum *simCounts) (err error) {
 	t.Helper()
+	return inBubble(t, &simulation{seed: seed, fault: fault, counts: sum}, (*simulation).run)
+}
+
+// inBubble has run run a simulation.
+func inBubble(t *testing.T, s *simulation, run func(s *simulation, dirs []string) error) (err error) {
+	t.Helper()
 	dirs := make([]string, simMost)
 	for i := range dirs {
 		dirs[i] = t.TempDir()
 	}
 	synctest.Test(t, func(*testing.T) {
-		s := &simulation{seed: seed, fault: fault, random: rand.New(rand.NewPCG(seed, 1)), counts: sum, states: map[uint64]simState{}}
-		s.network = newSimNetwork(rand.New(rand.NewPCG(seed, 2)))
+		s.random, s.states = rand.New(rand.NewPCG(s.seed, 1)), map[uint64]simState{}
+		s.network = newSimNetwork(rand.New(rand.NewPCG(s.seed, 2)))
 		s.ctx, s.found = context.WithCancelCause(context.Background())
 		if s.codec, err = wire.NewCodec(nil); err != nil {
 			return
 		}
 		s.pause(simBegins)
-		err = s.run(dirs)
+		err = run(s, dirs)
 		s.found(errSimOver)
 		for _, m := range s.members {
 			if m != nil {

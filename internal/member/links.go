@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -229,7 +230,7 @@ func (k *lane) awake() {
 
 // run sends what is to be sent.
 func (k *lane) run() {
-	var conn *peer.Conn
+	var conn *line
 	defer func() {
 		if conn != nil {
 			_ = conn.Close()
@@ -251,6 +252,8 @@ func (k *lane) run() {
 		var err error
 		if conn == nil {
 			conn, err = k.dial()
+		} else if conn.isSilent(k.now()) {
+			err = errSilent
 		}
 		if err == nil {
 			err = k.write(conn, messages, at, hasTime)
@@ -279,16 +282,58 @@ func (k *lane) lost() {
 
 var errUnknownMember = errors.New("nobody knows where the member is")
 
-func (k *lane) dial() (*peer.Conn, error) {
+func (k *lane) dial() (*line, error) {
 	host := k.links.hostOf(k.id)
 	if host == "" {
 		return nil, errUnknownMember
 	}
-	return peer.Dial(k.links.ctx, host, k.links.member.group.o.Peers())
+	conn, err := peer.Dial(k.links.ctx, host, k.links.member.group.o.Peers())
+	if err != nil {
+		return nil, err
+	}
+	return &line{Conn: conn}, nil
+}
+
+func (k *lane) now() time.Duration { return clock.Monotonic(k.links.member.group.o.Wall) }
+
+// line is a connection that a lane sends on. Nothing tells of a network that lets nothing through: what is sent waits, and is tried again less and less often.
+// So after some minutes without a network it would take up to two more until anything arrived. The other side is asked for an answer now and then, and a line
+// on which none comes is given up for a new one.
+type line struct {
+	*peer.Conn
+	asked time.Duration // when an answer was asked for last
+	waits atomic.Bool   // it has not come yet
+}
+
+// answerEvery is how often an answer is asked for, and answerTime how long it may take.
+const (
+	answerEvery = time.Second
+	answerTime  = 5 * time.Second
+)
+
+var errSilent = errors.New("the member does not answer")
+
+func (c *line) isSilent(now time.Duration) bool { return c.waits.Load() && now-c.asked >= answerTime }
+
+// post sends a letter, for which an answer is asked where that is due.
+func (c *line) post(letter bson.Doc, now time.Duration) (asked bool, err error) {
+	if c.waits.Load() || now-c.asked < answerEvery && c.asked != 0 {
+		return false, c.Send(letter)
+	}
+	c.asked = now
+	c.waits.Store(true)
+	return true, c.Ask(letter)
+}
+
+// await takes note of the answer that has been asked for.
+func (c *line) await() {
+	if c.AwaitReply() == nil { // otherwise the line is silent
+		c.waits.Store(false)
+	}
 }
 
 // write sends messages in letters: small ones together, a large one in several of its own, so that what has come is answered before all has.
-func (k *lane) write(conn *peer.Conn, messages []*pb.Message, at toldTime, hasTime bool) error {
+func (k *lane) write(conn *line, messages []*pb.Message, at toldTime, hasTime bool) error {
 	var data []byte
 	for i, m := range messages {
 		size := proto.Size(m)
@@ -310,15 +355,19 @@ func (k *lane) write(conn *peer.Conn, messages []*pb.Message, at toldTime, hasTi
 }
 
 // post sends one letter, in several parts where it is large.
-func (k *lane) post(conn *peer.Conn, data []byte, at toldTime, hasTime bool) error {
+func (k *lane) post(conn *line, data []byte, at toldTime, hasTime bool) error {
 	for first := true; first || len(data) > 0; first = false {
 		n := min(len(data), letterBytes)
 		b := k.links.member.newLetter(letterMessages).Binary("data", 0, data[:n]).Bool("more", n < len(data))
 		if data = data[n:]; len(data) == 0 && hasTime {
 			b.Int64("number", int64(at.number)).Int64("time", at.millis)
 		}
-		if err := conn.Send(b.Doc()); err != nil {
+		asked, err := conn.post(b.Doc(), k.now())
+		if err != nil {
 			return err
+		}
+		if asked {
+			k.links.ended.Go(conn.await)
 		}
 	}
 	return nil

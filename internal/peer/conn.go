@@ -50,7 +50,7 @@ const (
 	writeTime = 5 * time.Second
 )
 
-// Conn is a connection to another member, for one goroutine.
+// Conn is a connection to another member, for one goroutine, and another that awaits replies.
 type Conn struct {
 	socket net.Conn
 	reader *wire.Reader
@@ -161,11 +161,26 @@ func (c *Conn) showKey(ctx context.Context, key string) error {
 }
 
 // Send sends a command that has no reply.
-func (c *Conn) Send(body bson.Doc) error {
+func (c *Conn) Send(body bson.Doc) error { return c.post(body, wire.FlagMoreToCome) }
+
+// Ask sends a command whose reply AwaitReply returns for.
+func (c *Conn) Ask(body bson.Doc) error { return c.post(body, 0) }
+
+func (c *Conn) post(body bson.Doc, flags wire.Flags) error {
 	if err := c.socket.SetWriteDeadline(clock.Wall().Now().Add(writeTime)); err != nil {
 		return err
 	}
-	return c.write(body, wire.FlagMoreToCome)
+	return c.write(body, flags)
+}
+
+// AwaitReply returns when a reply has come, whatever it says, for as long as that takes: who cannot wait closes the connection. It may be called beside who
+// sends.
+func (c *Conn) AwaitReply() error {
+	m, err := c.reader.ReadMessage()
+	if m != nil {
+		m.Release()
+	}
+	return err
 }
 
 // Call sends a command and returns its reply, which is the caller's. An error that the other side has replied is a *mongoerr.Error.

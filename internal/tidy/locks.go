@@ -22,7 +22,6 @@ func heldLocks() map[string]string {
 		"Sweeper.Recluster":       "one slice of reclustering at a time in a collection",
 		"Sweeper.Vacuum":          "one slice of vacuuming at a time in a collection",
 		"Monitor.eachStanding":    "fronts.mu, taken by serverStatus and by who asks for figures, for a bounded number of keys",
-		"Group.join":              "joining, so that the server becomes a member once; nobody else takes it",
 		"committer.admitOrLineUp": "mu, which a sync.Cond gives back while it waits for the line",
 		"Engine.Still":            "committer.mu, likewise",
 		"member.takeOver":         "turn, while one database gives way to another; who is served does not take it",

@@ -178,6 +178,9 @@ func (c *clients) watchFreezes() {
 
 const freezeTime = 5 * time.Second
 
+// longRun is how long a run is in which a member may be lost for longer than clients wait.
+const longRun = 10 * time.Minute
+
 // disturb disturbs one member after the other.
 func disturb(t testing.TB, m *machines, random *rand.Rand) {
 	t.Helper()
@@ -189,7 +192,7 @@ func disturb(t testing.TB, m *machines, random *rand.Rand) {
 			v = primary(t, m, v)
 		}
 		long := time.Duration(200+random.IntN(4000)) * time.Millisecond
-		kinds := []string{"kill", "kill", "stop", "cut", "deafen", "turn", "turn back"}
+		kinds := []string{"kill", "kill", "stop", "cut", "lose", "deafen", "turn", "turn back"}
 		if v.index == 2 {
 			kinds = append(kinds, "fill")
 		}
@@ -208,6 +211,13 @@ func disturb(t testing.TB, m *machines, random *rand.Rand) {
 			err = v.Cut()
 			pause(t.Context(), long)
 			err = errors.Join(err, v.Join())
+		case "lose":
+			if *lasts >= longRun && random.IntN(3) == 0 {
+				long *= 10
+			}
+			err = v.Lose()
+			pause(t.Context(), long)
+			err = errors.Join(err, v.Find())
 		case "deafen":
 			err = v.deafen()
 			pause(t.Context(), long)

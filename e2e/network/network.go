@@ -60,7 +60,7 @@ func (n *Network) build(machines int) error {
 	if err := all(
 		[]string{"ip", "link", "add", n.bridge, "type", "bridge"},
 		[]string{"ip", "addr", "add", n.net + ".254/24", "dev", n.bridge},
-		[]string{"ip", "link", "set", n.bridge, "up"},
+		[]string{"ip", "link", "set", n.bridge, "address", n.mac(maxMachines), "up"},
 	); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (n *Network) build(machines int) error {
 		inside := m.link + "i"
 		if err := all(
 			[]string{"ip", "netns", "add", m.space},
-			[]string{"ip", "link", "add", m.link, "type", "veth", "peer", "name", inside},
+			[]string{"ip", "link", "add", m.link, "type", "veth", "peer", "name", inside, "address", n.mac(i)},
 			[]string{"ip", "link", "set", inside, "netns", m.space},
 			[]string{"ip", "link", "set", m.link, "master", n.bridge, "up"},
 			[]string{"ip", "-n", m.space, "addr", "add", m.Address() + "/24", "dev", inside},
@@ -80,7 +80,25 @@ func (n *Network) build(machines int) error {
 			return err
 		}
 	}
-	return nil
+	return n.introduce()
+}
+
+// mac is a hardware address for a machine; that of the bridge has the number behind the last one.
+func (n *Network) mac(machine int) string { return fmt.Sprintf("02:eb:bb:00:00:%02x", machine) }
+
+// introduce has all know one another's hardware addresses for good: otherwise the kernel would soon tell who sends that a machine that is lost is not there,
+// as no router does.
+func (n *Network) introduce() (err error) {
+	for _, m := range n.Machines {
+		err = errors.Join(err, run("ip", "neigh", "add", m.Address(), "lladdr", n.mac(m.index), "dev", n.bridge, "nud", "permanent"),
+			run("ip", "-n", m.space, "neigh", "add", n.net+".254", "lladdr", n.mac(maxMachines), "dev", m.link+"i", "nud", "permanent"))
+		for _, other := range n.Machines {
+			if other != m {
+				err = errors.Join(err, run("ip", "-n", m.space, "neigh", "add", other.Address(), "lladdr", n.mac(other.index), "dev", m.link+"i", "nud", "permanent"))
+			}
+		}
+	}
+	return err
 }
 
 // free is the number of a network that nobody has, nor has left behind.
@@ -120,6 +138,13 @@ func (m *Machine) Cut() error { return run("ip", "link", "set", m.link, "down") 
 
 // Join is the inverse of Cut.
 func (m *Machine) Join() error { return run("ip", "link", "set", m.link, "up") }
+
+// Lose has whatever is sent to the machine, or by it, disappear, and nobody is told; Find ends that. What was sent meanwhile is tried again by the kernel, less
+// and less often.
+func (m *Machine) Lose() error { return run("ip", "link", "set", m.link, "nomaster") }
+
+// Find is the inverse of Lose.
+func (m *Machine) Find() error { return run("ip", "link", "set", m.link, "master", m.network.bridge) }
 
 // Part has the machine reach those others no more, nor they it, since it does not answer them. All else goes on. Meet ends that.
 func (m *Machine) Part(others ...*Machine) error { return m.routes("add", others) }

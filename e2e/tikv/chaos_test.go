@@ -177,7 +177,7 @@ const (
 
 func (a *arena) faults() (all []fault) {
 	for _, whom := range []string{works, handsOn, store, otherOne, pdLeads, pdOther} {
-		all = append(all, fault{whom, "killed", false}, fault{whom, "frozen", false}, fault{whom, "cut off", true}, fault{whom, "parted", true})
+		all = append(all, fault{whom, "killed", false}, fault{whom, "frozen", false}, fault{whom, "cut off", true}, fault{whom, "lost", true}, fault{whom, "parted", true})
 	}
 	all = append(all, fault{pdLeads, "relieved", false})
 	return slices.DeleteFunc(all, func(f fault) bool {
@@ -338,6 +338,9 @@ func (a *arena) begin(f fault, name string) (undo func() error, err error) {
 	case "cut off":
 		m := a.places[name]
 		return m.Join, m.Cut()
+	case "lost":
+		m := a.places[name]
+		return m.Find, m.Lose()
 	case "parted":
 		m, others := a.places[name], a.others(name)
 		return func() error { return m.Meet(others...) }, m.Part(others...)

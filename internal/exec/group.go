@@ -84,6 +84,8 @@ func (s *groupStage) load(ctx context.Context) error {
 		return err
 	}
 	s.groups = nil
+	s.key = reusable(s.key)
+	clear(s.args) // which lie in the last document
 	if s.runs.none() {
 		return nil
 	}

@@ -186,6 +186,7 @@ func TestLargeDocumentsAreLetGo(t *testing.T) {
 		`{$redact: {$cond: [{$eq: ["$_id", -%d]}, "$$PRUNE", "$$KEEP"]}}`,
 		`{$lookup: {from: "d", localField: "pad", foreignField: "n%d", as: "found"}}`,
 		`{$graphLookup: {from: "d", startWith: "$_id", connectFromField: "n%d", connectToField: "m", as: "found"}}`,
+		`{$group: {_id: {pad: "$pad", n: {$literal: %d}}, pad: {$first: "$pad"}}}`,
 	} {
 		op := newTestOp(&collections{colls: map[string][]bson.Doc{"c": {large}, "d": {mustDoc(t, "{_id: 1}")}}}, nil)
 		var all []string

@@ -199,7 +199,10 @@ func (r *windowRows) SameSort(i, j int) (bool, error) {
 	if r.keyB, err = r.sortKey(r.keyB[:0], j); err != nil {
 		return false, err
 	}
-	return r.pattern.Compare(r.keyA, r.keyB, r.op.collator()) == 0, nil
+	same := r.pattern.Compare(r.keyA, r.keyB, r.op.collator()) == 0
+	clear(r.keyA) // or they would keep the two documents
+	clear(r.keyB)
+	return same, nil
 }
 
 func (r *windowRows) sortKey(dst []bson.Value, i int) ([]bson.Value, error) {

@@ -196,6 +196,9 @@ func disturb(t testing.TB, m *machines, random *rand.Rand) {
 		if v.index == 2 {
 			kinds = append(kinds, "fill")
 		}
+		if v.hangs {
+			kinds = append(kinds, "hang")
+		}
 		kind := kinds[random.IntN(len(kinds))]
 		counts[kind]++
 		var err error
@@ -211,6 +214,13 @@ func disturb(t testing.TB, m *machines, random *rand.Rand) {
 			err = v.Cut()
 			pause(t.Context(), long)
 			err = errors.Join(err, v.Join())
+		case "hang":
+			if *lasts >= longRun && random.IntN(2) == 0 {
+				long *= 6
+			}
+			err = v.freeze()
+			pause(t.Context(), long)
+			err = errors.Join(err, v.thaw())
 		case "lose":
 			if *lasts >= longRun && random.IntN(3) == 0 {
 				long *= 10

@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +32,8 @@ type machine struct {
 	index int
 	dir   string
 	log   string // the file that the server writes its log to
+	// hangs says that the machine's disk can hang.
+	hangs bool
 
 	mu      sync.Mutex // guards all below
 	process *exec.Cmd
@@ -61,14 +65,7 @@ func build(t testing.TB, path string) *machines {
 			}
 		})
 	}
-	disk := m.all[2].dir
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1200m", "tmpfs", disk).CombinedOutput(); err != nil { // so that its disk can be full
-		t.Fatalf("mount: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		m.all[2].kill()
-		_ = exec.Command("umount", disk).Run()
-	})
+	m.all[2].mount()
 	return m
 }
 
@@ -142,6 +139,53 @@ func (v *machine) fill() error {
 			return nil // it is full
 		}
 	}
+}
+
+// diskBytes is how large the disk of a machine is that can be full.
+const diskBytes = 1200 << 20
+
+// mount gives the machine a disk of its own, which can be full, and hang where the kernel makes disks of files. The file is in memory.
+func (v *machine) mount() {
+	t := v.m.t
+	t.Helper()
+	folder := t.TempDir()
+	run := func(command ...string) error {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", command, err, out)
+		}
+		return nil
+	}
+	unmount := func(dir string) { t.Cleanup(func() { _ = v.thaw(); v.kill(); _ = run("umount", dir) }) }
+	if err := run("mount", "-t", "tmpfs", "-o", fmt.Sprint("size=", diskBytes+16<<20), "tmpfs", folder); err != nil {
+		t.Fatal(err)
+	}
+	unmount(folder)
+	file := filepath.Join(folder, "disk")
+	err := errors.Join(run("truncate", "-s", fmt.Sprint(diskBytes), file), run("mkfs.ext4", "-q", "-m", "0", file))
+	if err == nil {
+		err = run("mount", "-o", "loop", file, v.dir)
+	}
+	if err == nil {
+		v.hangs = true
+	} else if t.Log("no disk hangs, since there are none of files here: ", err); run("mount", "--bind", folder, v.dir) != nil {
+		t.Fatal("the disk in memory cannot be mounted")
+	}
+	unmount(v.dir)
+}
+
+// freeze has the machine's disk hang: whoever writes to it waits, until thaw. Nothing fails.
+func (v *machine) freeze() error {
+	if err := exec.Command("mountpoint", "-q", v.dir).Run(); err != nil { // or this machine's own disk would hang
+		return fmt.Errorf("%s is no disk of its own: %w", v.dir, err)
+	}
+	return exec.Command("fsfreeze", "--freeze", v.dir).Run()
+}
+
+func (v *machine) thaw() error {
+	if !v.hangs {
+		return nil
+	}
+	return exec.Command("fsfreeze", "--unfreeze", v.dir).Run()
 }
 
 // turn sets the machine's clock, so that it is off by so much until the server ends. Where it does not answer its clock stays as it is.

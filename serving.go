@@ -141,6 +141,26 @@ func (s *Server) admitMember(ctx context.Context, c *server.Conn, k *caller) err
 // interruptEvery is how often who works with a database that ends is interrupted: one that was about to begin may not have heard.
 const interruptEvery = 10 * time.Millisecond
 
+// slowEnd is after how long is told, again and again, who keeps a database from ending.
+const slowEnd = 10 * time.Second
+
+// awaitLeft returns when gone is closed. It calls interrupt again and again until then, and tell where that takes long.
+func awaitLeft(gone <-chan struct{}, interrupt, tell func()) {
+	for waited := time.Duration(0); ; {
+		wait := clock.Wall().NewTimer(interruptEvery)
+		select {
+		case <-gone:
+			wait.Stop()
+			return
+		case <-wait.C():
+		}
+		interrupt()
+		if waited += interruptEvery; waited%slowEnd == 0 {
+			tell()
+		}
+	}
+}
+
 // endDatabase interrupts who works with the database of the moment, and closes it.
 func (s *Server) endDatabase(why error) error {
 	d := s.serving.Current()
@@ -149,16 +169,9 @@ func (s *Server) endDatabase(why error) error {
 	}
 	gone := d.End()
 	d.commands.BeginEnd()
-	for left := true; left; {
-		wait := clock.Wall().NewTimer(interruptEvery)
-		select {
-		case <-gone:
-			left = false
-		case <-wait.C():
-			d.commands.Interrupt(why)
-		}
-		wait.Stop()
-	}
+	awaitLeft(gone, func() { d.commands.Interrupt(why) }, func() {
+		s.log.For("COMMAND").Warn("Operations do not end that were interrupted, and the database waits for them before its role changes or it closes", "operations", d.commands.Underway())
+	})
 	err := d.close()
 	s.serving.Clear()
 	return err

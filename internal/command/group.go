@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -223,6 +224,23 @@ func (s *Server) BeginEnd() { close(s.ending) }
 // Interrupt ends all operations that run, for the reason err.
 func (s *Server) Interrupt(err error) {
 	s.Ops.Each(func(o *operation.Operation) { o.Kill(err) })
+}
+
+// maxTold is how many operations Underway tells of.
+const maxTold = 10
+
+// Underway tells of the operations that run, the oldest first, by what they are and where.
+func (s *Server) Underway() (told []string) {
+	n := 0
+	s.Ops.Each(func(o *operation.Operation) {
+		if n++; n <= maxTold {
+			told = append(told, fmt.Sprintf("%s of %s (opid %d, %d s)", o.Command.FirstKey(), o.NS, o.ID, s.Ops.Micros(o)/1e6))
+		}
+	})
+	if n > maxTold {
+		told = append(told, fmt.Sprintf("%d more", n-maxTold))
+	}
+	return told
 }
 
 // Inherit has a connection go on as whom it was in a Server that has given way to this one.

@@ -155,7 +155,7 @@ func (v *machine) mount() {
 		}
 		return nil
 	}
-	unmount := func(dir string) { t.Cleanup(func() { _ = v.thaw(); v.kill(); _ = run("umount", dir) }) }
+	unmount := func(dir string) { t.Cleanup(func() { _ = v.thaw(); v.kill(); _ = run("umount", "--lazy", dir) }) }
 	if err := run("mount", "-t", "tmpfs", "-o", fmt.Sprint("size=", diskBytes+16<<20), "tmpfs", folder); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,11 @@ func checkPartial(filter bson.Doc, depth int) error {
 			continue
 		}
 		if len(k) > 0 && k[0] == '$' {
-			if k != "$and" && k != "$or" {
+			switch k {
+			case "$and", "$or":
+			case "$ref", "$id", "$db": // compared with a value, like any field
+				continue
+			default:
 				return unsupportedPartial(k)
 			}
 			if v.Type != bson.TypeArray {
@@ -68,7 +72,7 @@ func checkPredicate(v bson.Value) error {
 	if v.Type == bson.TypeRegex {
 		return unsupportedPartial("$regex")
 	}
-	if v.Type != bson.TypeObject || len(v.Doc().FirstKey()) == 0 || v.Doc().FirstKey()[0] != '$' {
+	if !match.IsOperators(v) {
 		return nil
 	}
 	for op := v.Doc().Iter(); op.Next(); {
@@ -116,7 +120,7 @@ func conditions(parts []bson.Doc, filter bson.Doc) []bson.Doc {
 			}
 		case k == "$or" && v.Type == bson.TypeArray:
 			parts = append(parts, alternatives(v.Doc()))
-		case v.Type == bson.TypeObject && len(v.Doc().FirstKey()) > 0 && v.Doc().FirstKey()[0] == '$':
+		case match.IsOperators(v):
 			for op := v.Doc().Iter(); op.Next(); {
 				parts = append(parts, bson.Build().Object(k).Value(op.Key(), op.Value()).End().Doc())
 			}

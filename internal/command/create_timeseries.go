@@ -54,8 +54,8 @@ func checkCreateTimeseries(r *createRequest) error {
 	}
 	for _, key := range [...]string{"capped", "max", "size", "autoIndexId", "idIndex", "validator", "validationLevel", "validationAction",
 		"viewOn", "pipeline", "changeStreamPreAndPostImages"} {
-		if r.given(key) {
-			return invalidOptions("time-series collections do not support the '%s' option", key)
+		if r.given(key) && (key != "capped" || r.capped) { // a driver may say that it is not capped
+			return invalidOptions("%s: 'timeseries' is not allowed with '%s'", r.ns, key)
 		}
 	}
 	f := readTimeseries(r.timeseries)

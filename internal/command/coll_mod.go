@@ -60,7 +60,7 @@ func collMod(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if r.ns.Coll == systemViews && !r.validator.IsMissing() && op.hasViews(r.ns.DB) {
-		return nil, op.checkValidator(r.ns, r.validator.Doc(), nil)
+		return nil, op.checkValidator(r.ns, r.validator.Doc(), nil, nil)
 	}
 	if r.index != nil && r.index.unique {
 		if err := op.checkUniqueConversion(r); err != nil {
@@ -337,30 +337,30 @@ func setCapped(c *catalog.Collection, o options, r *collModRequest) error {
 }
 
 func (op *Op) setValidation(c *catalog.Collection, o options, r *collModRequest) error {
-	if !r.validator.IsMissing() {
-		doc := r.validator.Doc()
-		if doc.IsEmpty() {
-			o.set("validator", bson.Missing)
-		} else {
-			coll, err := collationOf(c)
-			if err != nil {
-				return err
-			}
-			if err := op.checkValidator(c.NS, doc, coll); err != nil {
-				return err
-			}
-			o.set("validator", r.validator)
-			for _, f := range validationWords {
-				if _, ok := o[f.name]; !ok {
-					o.set(f.name, bson.String(f.def))
-				}
-			}
-		}
-	}
 	for name, word := range r.words {
 		o.set(name, word)
 	}
-	return nil
+	if !r.validator.IsMissing() {
+		if r.validator.Doc().IsEmpty() {
+			o.set("validator", bson.Missing)
+			return nil
+		}
+		o.set("validator", r.validator)
+		for _, f := range validationWords {
+			if _, ok := o[f.name]; !ok {
+				o.set(f.name, bson.String(f.def))
+			}
+		}
+	}
+	validator := o["validator"]
+	if validator.IsMissing() || r.validator.IsMissing() && len(r.words) == 0 {
+		return nil
+	}
+	coll, err := collationOf(c)
+	if err != nil {
+		return err
+	}
+	return op.checkValidator(c.NS, validator.Doc(), coll, o)
 }
 
 func collationOf(c *catalog.Collection) (*collation.Collation, error) {

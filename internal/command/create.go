@@ -422,16 +422,22 @@ func (op *Op) checkCreateValidator(r *createRequest) error {
 	if r.isView || r.validator.IsEmpty() {
 		return nil
 	}
-	return op.checkValidator(r.ns, r.validator, r.collation)
+	return op.checkValidator(r.ns, r.validator, r.collation, r.options)
 }
 
-// checkValidator says what is wrong with a validator for ns.
-func (op *Op) checkValidator(ns namespace.NS, validator bson.Doc, c *collation.Collation) error {
+// checkValidator says what is wrong with a validator for ns, whose other options are o.
+func (op *Op) checkValidator(ns namespace.NS, validator bson.Doc, c *collation.Collation, o options) error {
 	switch {
 	case ns.IsSystem():
 		return invalidOptions("Document validators not allowed on system collection %s", ns)
 	case ns.DB == "admin" || ns.DB == "local" || ns.DB == "config":
 		return invalidOptions("Document validators are not allowed on collection %s in the %s database", ns, ns.DB)
 	}
-	return op.Query.CheckValidator(op.Ctx, validator, c, op.call())
+	return op.Query.CheckValidator(op.Ctx, validator, c, validatesAll(o), op.call())
+}
+
+// validatesAll says whether a validator under the options o lets nothing in, and logs nothing, that breaks it.
+func validatesAll(o options) bool {
+	action := o["validationAction"].Str()
+	return action != "warn" && action != "errorAndLog" && o["validationLevel"].Str() != "moderate" && o["encryptedFields"].IsMissing()
 }

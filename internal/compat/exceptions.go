@@ -34,8 +34,6 @@ func queryExceptions() []exception {
 		{name: "$minDistance", state: complete, since: "2.6", doc: "From how far on $near and $nearSphere look.",
 			try: `{find: "c", filter: {loc: {$near: {$geometry: {type: "Point", coordinates: [1, 1]}, $minDistance: 0}}}}`},
 		{name: "$rand", state: complete, since: "4.4.2", doc: "A random number, within $expr.", try: `{find: "c", filter: {$expr: {$lt: [{$rand: {}}, 2]}}}`},
-		{name: "$jsonSchema", state: partial, note: "The keywords `encrypt` and `encryptMetadata` are not taken yet.",
-			try: `{find: "c", filter: {$jsonSchema: {encryptMetadata: {}}}}`, code: mongoerr.NotImplemented},
 		{name: "$regex", state: partial, note: "Recursion and branch reset groups are not taken.", try: `{find: "c", filter: {a: {$regex: "(?R)"}}}`, code: mongoerr.NotImplemented},
 	}
 }

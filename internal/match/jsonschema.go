@@ -25,7 +25,7 @@ func parseJSONSchema(p *parsing, arg bson.Value) (Node, error) {
 	if arg.Type != bson.TypeObject {
 		return nil, typeMismatch("$jsonSchema must be an object")
 	}
-	s, err := parseSchema(arg.Doc(), true, p.Exprs.Patterns())
+	s, err := parseSchema(arg.Doc(), true, schemaLimits{p.Exprs.Patterns(), p.Allow&AllowEncrypt != 0})
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +98,17 @@ func isType(want bson.Type) func(bson.Type) bool {
 // schemaParsing is what the parsers of keywords see: the schema around the keyword, and what they make of it.
 type schemaParsing struct {
 	*schema
-	top bool // the schema is for whole documents
-	// within bounds the regular expressions.
-	within *pcre.Budget
+	top    bool // the schema is for whole documents
+	within schemaLimits
 }
 
-// keyword is a row of the table of keywords. Rows without parse stand for keywords that others read or that say nothing.
+// schemaLimits are what a whole schema is parsed under.
+type schemaLimits struct {
+	patterns *pcre.Budget // bounds the regular expressions
+	encrypt  bool         // the keywords about encryption are allowed
+}
+
+// keyword is a row of the table of keywords.
 type keyword struct {
 	name  string
 	parse func(p *schemaParsing, arg bson.Value) error
@@ -125,11 +130,11 @@ func keywords() []keyword {
 		{"minProperties", parsePropertyCount("minProperties")}, {"maxProperties", parsePropertyCount("maxProperties")},
 		{"properties", parseProperties}, {"patternProperties", parsePatternProperties}, {"additionalProperties", parseAdditionalProperties},
 		{"dependencies", parseDependencies}, {"required", parseRequired},
-		{"encrypt", nil}, {"encryptMetadata", nil},
+		{"encrypt", parseEncrypt}, {"encryptMetadata", parseEncryptMetadata},
 	}
 }
 
-func parseSchema(d bson.Doc, top bool, within *pcre.Budget) (*schema, error) {
+func parseSchema(d bson.Doc, top bool, within schemaLimits) (*schema, error) {
 	p := &schemaParsing{&schema{source: d}, top, within}
 	table := keywords()
 	given := map[string]bson.Value{}
@@ -149,9 +154,6 @@ func parseSchema(d bson.Doc, top bool, within *pcre.Budget) (*schema, error) {
 		arg, ok := given[row.name]
 		if !ok {
 			continue
-		}
-		if row.parse == nil {
-			return nil, mongoerr.New(mongoerr.NotImplemented, "$jsonSchema keyword '%s' is not implemented yet", row.name)
 		}
 		if err := row.parse(p, arg); err != nil {
 			return nil, err

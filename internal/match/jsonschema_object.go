@@ -94,7 +94,7 @@ func (p *schemaParsing) patterns() ([]property, error) {
 		if it.Value().Type != bson.TypeObject {
 			return nil, typeMismatch("$jsonSchema keyword 'patternProperties' has property '%s' which is not an object", it.Key())
 		}
-		re, err := p.within.Compile(it.Key(), "")
+		re, err := p.within.patterns.Compile(it.Key(), "")
 		if err != nil {
 			return nil, badValue("Invalid regular expression in $jsonSchema keyword 'patternProperties': %s", mongoerr.From(err).Message)
 		}

@@ -85,7 +85,7 @@ func parsePattern(p *schemaParsing, arg bson.Value) error {
 	if arg.Type != bson.TypeString {
 		return typeMismatch("$jsonSchema keyword 'pattern' must be a string")
 	}
-	re, err := p.within.Compile(arg.Str(), "")
+	re, err := p.within.patterns.Compile(arg.Str(), "")
 	if err != nil {
 		return err
 	}

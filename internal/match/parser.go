@@ -18,11 +18,12 @@ const (
 	AllowWhere                          // $where
 	AllowExpr                           // $expr
 	AllowJSONSchema                     // $jsonSchema
+	AllowEncrypt                        // encrypt and encryptMetadata in $jsonSchema
 
 	// AllowAll is what the filter of a find may hold.
-	AllowAll = AllowText | AllowNear | AllowWhere | AllowExpr | AllowJSONSchema
+	AllowAll = AllowText | AllowNear | AllowWhere | AllowExpr | AllowJSONSchema | AllowEncrypt
 	// AllowMatch is what a $match stage may hold, but for $text in the first one.
-	AllowMatch = AllowExpr | AllowJSONSchema
+	AllowMatch = AllowExpr | AllowJSONSchema | AllowEncrypt
 )
 
 // Options are what a filter is parsed under.

@@ -35,14 +35,19 @@ func (e *Engine) Filter(ctx context.Context, doc bson.Doc, call *Call) (func(bso
 	return func(d bson.Doc) (bool, error) { return f.Match(lang.env, d) }, nil
 }
 
-// CheckValidator says what is wrong with a collection's validator, if anything.
-func (e *Engine) CheckValidator(ctx context.Context, validator bson.Doc, c *collation.Collation, call *Call) error {
+// CheckValidator says what is wrong with a collection's validator, if anything. It may ask for encrypted values where strict says
+// that no document gets around it.
+func (e *Engine) CheckValidator(ctx context.Context, validator bson.Doc, c *collation.Collation, strict bool, call *Call) error {
 	own := Call{Now: call.Now, ClusterTime: call.ClusterTime, Collation: c, Collated: true, Validator: true}
 	lang, err := e.language(ctx, &own, nil)
 	if err != nil {
 		return err
 	}
-	_, err = e.filters.Parse(validator, match.Options{Collation: c, Exprs: lang.exprs, Scope: lang.scope, Allow: match.AllowMatch})
+	allow := match.AllowMatch
+	if !strict {
+		allow &^= match.AllowEncrypt
+	}
+	_, err = e.filters.Parse(validator, match.Options{Collation: c, Exprs: lang.exprs, Scope: lang.scope, Allow: allow})
 	return err
 }
 

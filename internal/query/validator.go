@@ -42,7 +42,7 @@ func (e *Engine) explicit(ctx context.Context, coll *catalog.Collection, call *C
 	if err != nil {
 		return validation{}, err
 	}
-	filter, err := e.filters.Parse(o.Validator, match.Options{Collation: lang.collation, Exprs: lang.exprs, Allow: match.AllowExpr | match.AllowJSONSchema, AsWritten: true})
+	filter, err := e.filters.Parse(o.Validator, match.Options{Collation: lang.collation, Exprs: lang.exprs, Allow: match.AllowMatch, AsWritten: true})
 	return validation{filter: filter, lang: lang, moderate: o.ValidationLevel == "moderate"}, err
 }
 

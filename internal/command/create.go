@@ -118,7 +118,7 @@ func (op *Op) parseCreate(a *Args) (*createRequest, error) {
 		if err := checkEncryptedFields(r.encrypted); err != nil {
 			a.Fail(err)
 		}
-		r.options["encryptedFields"] = namedStateCollections(r.ns.Coll, r.encrypted).Value()
+		r.options["encryptedFields"] = storedEncryption(r.ns.Coll, r.encrypted).Value()
 	}
 	if a.Bool("temp", false) {
 		r.options["temp"] = bson.True

@@ -90,8 +90,8 @@ func checkEncryptedType(name string) error {
 	return nil
 }
 
-// namedStateCollections is encryptedFields with the names of the collections that hold what is known of the encrypted values.
-func namedStateCollections(coll string, doc bson.Doc) bson.Doc {
+// storedEncryption is encryptedFields as it is stored: with the names of the collections that hold what is known of the encrypted values.
+func storedEncryption(coll string, doc bson.Doc) bson.Doc {
 	b := bson.Build()
 	for _, name := range [...]string{"esc", "ecoc"} {
 		if v := doc.Lookup(name + "Collection"); v.IsNullish() || v.IsMissing() {
@@ -103,6 +103,8 @@ func namedStateCollections(coll string, doc bson.Doc) bson.Doc {
 	for it := doc.Iter(); it.Next(); {
 		switch it.Key() {
 		case "escCollection", "ecocCollection":
+		case "fields":
+			b.Value("fields", storedFields(it.Value()))
 		default:
 			b.Value(it.Key(), it.Value())
 		}

@@ -47,14 +47,13 @@ func checkEncryptedQuery(doc bson.Doc, kind string) error {
 	a := NewArgs("create.encryptedFields.fields.queries", doc)
 	a.Required("queryType")
 	name, _ := a.enum("queryType", "equality", "range", "suffixPreview", "prefixPreview", "substringPreview")
-	a.whole("contention", 0)
-	a.whole("sparsity", 1)
-	trim, trimmed := a.whole("trimFactor", 0)
-	a.whole("precision", 0)
 	low, high := a.Value("min"), a.Value("max")
-	a.whole("strMaxLength", 1)
-	shortest, _ := a.whole("strMinQueryLength", 1)
-	longest, _ := a.whole("strMaxQueryLength", 1)
+	numbers := map[string]int64{}
+	for _, n := range queryNumbers {
+		if v, ok := a.whole(n.key, n.low, n.most()); ok {
+			numbers[n.key] = v
+		}
+	}
 	a.Bool("caseSensitive", false)
 	a.Bool("diacriticSensitive", false)
 	if err := a.Done(); err != nil {
@@ -62,9 +61,9 @@ func checkEncryptedQuery(doc bson.Doc, kind string) error {
 	}
 	switch {
 	case textQueries[name]:
-		return checkTextQuery(a, kind, shortest, longest)
+		return checkTextQuery(a, kind, numbers["strMinQueryLength"], numbers["strMaxQueryLength"])
 	case name == "range":
-		if trimmed && trim > 63 {
+		if trim := numbers["trimFactor"]; trim > 63 {
 			return mongoerr.New(8574000, "Trim factor must be less than the number of bits of the domain, but it is %d", trim)
 		}
 		return checkRangeQuery(kind, low, high)
@@ -72,8 +71,77 @@ func checkEncryptedQuery(doc bson.Doc, kind string) error {
 	return nil
 }
 
-// whole reads an optional number that has to be whole and at least low.
-func (a *Args) whole(key string, low int64) (n int64, ok bool) {
+// queryNumber is a number that says how a field is to be looked for. long says as which type it is stored, whatever the client has sent.
+type queryNumber struct {
+	key  string
+	low  int64
+	long bool
+}
+
+var queryNumbers = [...]queryNumber{{"contention", 0, true}, {"sparsity", 1, true}, {"trimFactor", 0, false}, {"precision", 0, false},
+	{"strMaxLength", 1, false}, {"strMinQueryLength", 1, false}, {"strMaxQueryLength", 1, false}}
+
+func (n queryNumber) most() int64 {
+	if n.long {
+		return math.MaxInt64
+	}
+	return math.MaxInt32
+}
+
+// storedFields is the array of encrypted fields as it is stored: the numbers of their queries have types of their own.
+func storedFields(fields bson.Value) bson.Value {
+	var all []bson.Value
+	for it := fields.Doc().Iter(); it.Next(); {
+		all = append(all, replaced(it.Value().Doc(), "queries", storedQueries))
+	}
+	return bson.ArrayOf(all...)
+}
+
+// replaced is a document with what f makes of one of its fields.
+func replaced(d bson.Doc, key string, f func(bson.Value) bson.Value) bson.Value {
+	b := bson.Build()
+	for it := d.Iter(); it.Next(); {
+		if v := it.Value(); it.Key() == key {
+			b.Value(key, f(v))
+		} else {
+			b.Value(it.Key(), v)
+		}
+	}
+	return b.Doc().Value()
+}
+
+func storedQueries(v bson.Value) bson.Value {
+	switch v.Type {
+	case bson.TypeObject:
+		return storedQuery(v.Doc())
+	case bson.TypeArray:
+		var all []bson.Value
+		for it := v.Doc().Iter(); it.Next(); {
+			all = append(all, storedQuery(it.Value().Doc()))
+		}
+		return bson.ArrayOf(all...)
+	}
+	return v
+}
+
+func storedQuery(d bson.Doc) bson.Value {
+	for _, n := range queryNumbers {
+		d = replaced(d, n.key, func(v bson.Value) bson.Value {
+			whole, exact := v.AsInt64()
+			switch {
+			case !exact:
+				return v
+			case n.long:
+				return bson.Int64(whole)
+			}
+			return bson.Int32(int32(whole))
+		}).Doc()
+	}
+	return d.Value()
+}
+
+// whole reads an optional number that has to be whole, at least low and at most high.
+func (a *Args) whole(key string, low, high int64) (n int64, ok bool) {
 	v, ok := a.typed(key, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble)
 	if !ok {
 		return 0, false
@@ -82,7 +150,7 @@ func (a *Args) whole(key string, low int64) (n int64, ok bool) {
 		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Expected an integer, but found a fractional value: %s: %s", key, v))
 		return 0, false
 	}
-	return a.IntIn(key, low, math.MaxInt64)
+	return a.IntIn(key, low, high)
 }
 
 func checkTextQuery(a *Args, kind string, shortest, longest int64) error {

@@ -48,15 +48,8 @@ func (s *simulation) settle() error {
 		for range 2 { // what one commit brings about is there, too
 			s.pause(time.Second)
 			synctest.Wait()
-			in, err := s.inSet()
-			if err != nil {
+			if err := s.isLevel(); err != nil {
 				return err
-			}
-			want, _ := s.leading().engine().Last()
-			for _, m := range in {
-				if number, _ := m.engine().Last(); number != want {
-					return fmt.Errorf("member %d is at commit %d, the primary at %d: %+v", m.place, number, want, s.leading().server.group.Status())
-				}
 			}
 		}
 		return nil
@@ -65,6 +58,21 @@ func (s *simulation) settle() error {
 	}
 	s.compare()
 	return s.failed()
+}
+
+// isLevel says whether all members are at the same commit.
+func (s *simulation) isLevel() error {
+	in, err := s.inSet()
+	if err != nil {
+		return err
+	}
+	want, _ := s.leading().engine().Last()
+	for _, m := range in {
+		if number, _ := m.engine().Last(); number != want {
+			return fmt.Errorf("member %d is at commit %d, the primary at %d: %+v", m.place, number, want, s.leading().server.group.Status())
+		}
+	}
+	return nil
 }
 
 // alignClocks sets all clocks to the set's time, or to that of the clock that is furthest ahead: where it stands still nothing expires.

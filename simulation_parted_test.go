@@ -53,18 +53,3 @@ func (s *simulation) part(dirs []string, leads bool) error {
 	s.network.setCut(nil)
 	return s.within(comesBackIn, s.isLevel)
 }
-
-// isLevel says whether all members are at the same commit.
-func (s *simulation) isLevel() error {
-	in, err := s.inSet()
-	if err != nil {
-		return err
-	}
-	want, _ := s.leading().engine().Last()
-	for _, m := range in {
-		if number, _ := m.engine().Last(); number != want {
-			return fmt.Errorf("member %d is at commit %d, the primary at %d: %+v", m.place, number, want, s.leading().server.group.Status())
-		}
-	}
-	return nil
-}

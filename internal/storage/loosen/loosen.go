@@ -160,14 +160,30 @@ func (l *Change) Settle(ctx context.Context) (err error) {
 		return err
 	}
 	upTo := l.standStill()
-	l.c.Freeze()
-	return l.expire(ctx, sweeper.UnderLock, upTo)
+	for range maxStandings {
+		l.c.Freeze()
+		if err := l.expire(ctx, sweeper.UnderLock, upTo); err != nil {
+			return err
+		}
+		last := upTo
+		if upTo = l.standStill(); upTo == last {
+			break
+		}
+	}
+	return nil
 }
 
-// standStill has time stand still for other members until the change is over, and returns up to when what has expired may be hidden there.
+// maxStandings is how often is deleted again what has become hidden elsewhere meanwhile, where that has taken longer than time stands still.
+const maxStandings = 10
+
+// standStill has time stand still for other members until the change is over, and returns up to when what has expired may be hidden there. It is as late as
+// before where time has stood still since.
 func (l *Change) standStill() (upTo int64) {
-	l.letGoOn()
+	before := l.goOn
 	upTo, l.goOn = l.store.StandStillForOthers()
+	if before != nil {
+		before()
+	}
 	return upTo
 }
 

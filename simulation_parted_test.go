@@ -1,6 +1,7 @@
 package ebb
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -33,8 +34,11 @@ func (s *simulation) part(dirs []string, leads bool) error {
 		return err
 	}
 	parted := s.leading()
-	for i := 0; !leads && parted == s.leading(); i++ {
-		parted = s.members[i]
+	if parted == nil {
+		return errors.New("nobody leads")
+	}
+	if !leads {
+		parted = s.members[(parted.place+1)%simMembers]
 	}
 	cut := map[[2]int]bool{}
 	for i := range simMembers {

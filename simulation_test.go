@@ -29,6 +29,7 @@ var (
 	membersSeeds = flag.Int("members-seeds", 30, "how many simulations of whole members are run")
 	membersSeed  = flag.Uint64("members-seed", 0, "the seed of the first")
 	membersLog   = flag.Bool("members-log", false, "show what the members log, and what befalls them")
+	membersDumps = flag.String("members-stacks", "", "a folder for what all goroutines are at where something does not come about in time; none without")
 	membersLast  = flag.Duration("members-last", 8*time.Second, "how long the members of each are disturbed, in their own time")
 )
 
@@ -289,17 +290,18 @@ func (s *simulation) begin(dirs []string) error {
 	return nil
 }
 
-// stacks writes down what each goroutine is at, and says where.
-func (s *simulation) stacks() string {
-	f, err := os.CreateTemp("", "simulation-stacks-*.txt")
+// dumpStacks writes down what each goroutine is at, where that is wanted.
+func (s *simulation) dumpStacks() {
+	if *membersDumps == "" {
+		return
+	}
+	f, err := os.CreateTemp(*membersDumps, fmt.Sprintf("%d-*.txt", s.seed))
+	if err == nil {
+		err = errors.Join(pprof.Lookup("goroutine").WriteTo(f, 2), f.Close())
+	}
 	if err != nil {
-		return err.Error()
+		s.fail("write down what runs: %w", err)
 	}
-	defer f.Close()
-	if err := pprof.Lookup("goroutine").WriteTo(f, 2); err != nil {
-		return err.Error()
-	}
-	return f.Name()
 }
 
 // within calls f until it is content, or a time is over.
@@ -309,7 +311,8 @@ func (s *simulation) within(limit time.Duration, f func() error) (err error) {
 			return nil
 		}
 		if s.now().After(by) {
-			return fmt.Errorf("%w (what ran then: %s)", err, s.stacks())
+			s.dumpStacks()
+			return err
 		}
 		if failed := s.failed(); failed != nil {
 			return failed

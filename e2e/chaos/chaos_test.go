@@ -178,7 +178,7 @@ func (c *clients) watchFreezes() {
 
 const freezeTime = 5 * time.Second
 
-// longRun is how long a run is in which a member may be lost for longer than clients wait.
+// longRun is how long a run is in which some faults last for tens of seconds.
 const longRun = 10 * time.Minute
 
 // disturb disturbs one member after the other.
@@ -210,28 +210,6 @@ func disturb(t testing.TB, m *machines, random *rand.Rand) {
 			v.signal(syscall.SIGSTOP)
 			pause(t.Context(), long)
 			v.signal(syscall.SIGCONT)
-		case "cut":
-			err = v.Cut()
-			pause(t.Context(), long)
-			err = errors.Join(err, v.Join())
-		case "hang":
-			if *lasts >= longRun && random.IntN(2) == 0 {
-				long *= 6
-			}
-			err = v.freeze()
-			pause(t.Context(), long)
-			err = errors.Join(err, v.thaw())
-		case "lose":
-			if *lasts >= longRun && random.IntN(3) == 0 {
-				long *= 10
-			}
-			err = v.Lose()
-			pause(t.Context(), long)
-			err = errors.Join(err, v.Find())
-		case "deafen":
-			err = v.deafen()
-			pause(t.Context(), long)
-			err = errors.Join(err, v.hear())
 		case "turn": // until it is turned again, or restarts
 			v.turn(t.Context(), time.Duration(random.Int64N(int64(2*skew)))-skew)
 			pause(t.Context(), long)
@@ -239,10 +217,14 @@ func disturb(t testing.TB, m *machines, random *rand.Rand) {
 			v.turn(t.Context(), -far)
 			pause(t.Context(), long)
 			v.turn(t.Context(), 0)
-		case "fill":
-			err = v.fill()
+		default:
+			f := v.faults()[kind]
+			if *lasts >= longRun && random.IntN(2) == 0 {
+				long *= time.Duration(f.longer)
+			}
+			err = f.begin()
 			pause(t.Context(), long)
-			err = errors.Join(err, v.drain())
+			err = errors.Join(err, f.end())
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -122,6 +122,16 @@ func (v *machine) kill() {
 	}
 }
 
+// fault is what befalls a machine from begin to end; longer is how many times as long as usual it may last in long runs.
+type fault struct {
+	begin, end func() error
+	longer     int
+}
+
+func (v *machine) faults() map[string]fault {
+	return map[string]fault{"cut": {v.Cut, v.Join, 1}, "lose": {v.Lose, v.Find, 10}, "deafen": {v.deafen, v.hear, 1}, "fill": {v.fill, v.drain, 1}, "hang": {v.freeze, v.thaw, 6}}
+}
+
 // deafen has the machine not reach the others, while clients reach it; hear ends that.
 func (v *machine) deafen() error { return v.Part(v.m.network.Machines...) }
 func (v *machine) hear() error   { return v.Meet(v.m.network.Machines...) }
@@ -167,8 +177,11 @@ func (v *machine) mount() {
 	}
 	if err == nil {
 		v.hangs = true
-	} else if t.Log("no disk hangs, since there are none of files here: ", err); run("mount", "--bind", folder, v.dir) != nil {
-		t.Fatal("the disk in memory cannot be mounted")
+	} else {
+		t.Log("no disk hangs, since there are none of files here: ", err)
+		if err := errors.Join(os.RemoveAll(file), run("mount", "--bind", folder, v.dir)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	unmount(v.dir)
 }

@@ -1,19 +1,15 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/ebbdb/ebb/e2e/binary"
 )
@@ -25,7 +21,7 @@ func TestFollowUnderKill(t *testing.T) {
 	set := []string{"--dbpath", x.data, "--replSet", "rs", "--replSetInitiate"}
 	x.server = binary.Start(t, x.path, set...)
 	address := x.server.Addr // which it keeps, for the repository knows the source by it
-	port := address[bytes.LastIndexByte([]byte(address), ':')+1:]
+	port := address[strings.LastIndex(address, ":")+1:]
 	follower := x.follow()
 	for round := range *rounds {
 		ctx, stop := context.WithCancel(t.Context())
@@ -37,7 +33,7 @@ func TestFollowUnderKill(t *testing.T) {
 		time.Sleep(time.Duration(100+x.random.IntN(900)) * time.Millisecond)
 		what := x.random.IntN(3)
 		if what != 0 {
-			_ = follower.Process.Kill()
+			follower.kill()
 		}
 		if what != 1 {
 			x.server.Kill()
@@ -52,31 +48,26 @@ func TestFollowUnderKill(t *testing.T) {
 		if what != 1 {
 			x.server = binary.Start(t, x.path, append(set, "--port", port)...)
 		}
-		if what != 0 { // who has lost the server goes on by himself
-			_ = follower.Wait()
+		if what != 0 {
 			follower = x.follow()
+		} else {
+			follower = x.goesOn(follower)
 		}
 		t.Logf("round %d: %s killed, %d acknowledged", round+1, []string{"the server", "the follower", "both"}[what], x.acknowledged())
 		if t.Failed() {
 			t.FailNow()
 		}
 	}
-	var last struct {
-		TS bson.Timestamp `bson:"ts"`
-	}
-	oplog := database(t, x.server).Client().Database("local").Collection("oplog.rs")
-	if err := oplog.FindOne(t.Context(), bson.D{}, options.FindOne().SetSort(bson.D{{Key: "$natural", Value: -1}})).Decode(&last); err != nil {
+	x.awaitFollowing(follower)
+	db := database(t, x.server)
+	if _, err := db.Collection("end").InsertOne(t.Context(), bson.D{}); err != nil { // a backup of a moment ago has all before it, and nothing would be shipped
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(callLimit); !x.hasShipped(last.TS); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the oplog up to %v is not shipped: %s", last.TS, follower.Stderr)
-		}
-	}
-	_ = follower.Process.Kill()
-	_ = follower.Wait()
+	last := lastEntry(t, db)
+	x.awaitShipped(follower, last)
+	follower.kill()
 	dir := filepath.Join(t.TempDir(), "back")
-	t.Log(x.said("restore", x.repository, "--dbpath", dir, "--to", fmt.Sprintf("%d:%d", last.TS.T, last.TS.I)))
+	t.Log(x.said("restore", x.repository, "--dbpath", dir, "--to", fmt.Sprintf("%d:%d", last.T, last.I)))
 	restored := database(t, binary.Start(t, x.path, "--dbpath", dir))
 	for _, w := range x.writers {
 		done, _ := w.books()
@@ -88,25 +79,6 @@ func TestFollowUnderKill(t *testing.T) {
 	x.server.Kill()
 }
 
-func (x *trial) follow() *exec.Cmd {
-	cmd := exec.Command(x.path, "backup", "--follow", "--uri", x.server.URI("directConnection=true"), x.repository)
-	cmd.Stderr = &bytes.Buffer{}
-	if err := cmd.Start(); err != nil {
-		x.t.Fatal(err)
-	}
-	x.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return cmd
-}
-
-// hasShipped says whether the repository has the oplog up to end. What the server writes by itself may lie behind it in the same segment.
-func (x *trial) hasShipped(end bson.Timestamp) bool {
-	segments, err := filepath.Glob(filepath.Join(x.repository, "log", "*", "*-*.seg"))
-	return err == nil && slices.ContainsFunc(segments, func(path string) bool {
-		_, last, _ := strings.Cut(filepath.Base(path), "-")
-		return last >= fmt.Sprintf("%010d.%010d.seg", end.T, end.I)
-	})
-}
-
 // TestFollowOverRestart: the server is stopped and started again under one follower, which goes on without a gap; where it is started on another history the
 // follower ends, and says why.
 func TestFollowOverRestart(t *testing.T) {
@@ -115,38 +87,24 @@ func TestFollowOverRestart(t *testing.T) {
 	x.server = binary.Start(t, x.path, set...)
 	port := x.server.Addr[strings.LastIndex(x.server.Addr, ":")+1:]
 	follower := x.follow()
-	insert := func(n int) (last bson.Timestamp) {
+	insert := func(n int) bson.Timestamp {
 		db := database(t, x.server)
 		for i := range 100 {
 			if _, err := db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 100*n + i}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var entry struct {
-			TS bson.Timestamp `bson:"ts"`
-		}
-		if err := db.Client().Database("local").Collection("oplog.rs").FindOne(t.Context(), bson.D{}, options.FindOne().SetSort(bson.D{{Key: "$natural", Value: -1}})).Decode(&entry); err != nil {
-			t.Fatal(err)
-		}
-		return entry.TS
+		return lastEntry(t, db)
 	}
-	// shipped waits until everything up to an entry is in the repository.
-	shipped := func(from bson.Timestamp) {
-		for deadline := time.Now().Add(callLimit); !x.hasShipped(from); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the oplog up to %v is not shipped: %s", from, follower.Stderr)
-			}
-		}
-	}
-	x.awaitBackup(t)
-	shipped(insert(0))
+	x.awaitFollowing(follower)
+	x.awaitShipped(follower, insert(0))
 	if err := x.server.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(3 * time.Second) // in which it is asked in vain
 	x.server = binary.Start(t, x.path, append(set, "--port", port)...)
 	last := insert(1)
-	shipped(last)
+	x.awaitShipped(follower, last)
 	dir := filepath.Join(t.TempDir(), "back")
 	x.ebb("restore", x.repository, "--dbpath", dir, "--to", fmt.Sprintf("%d:%d", last.T, last.I))
 	restored := binary.Start(t, x.path, "--dbpath", dir)
@@ -162,21 +120,8 @@ func TestFollowOverRestart(t *testing.T) {
 	}
 	set[1] = filepath.Join(t.TempDir(), "other")
 	x.server = binary.Start(t, x.path, append(set, "--port", port)...)
-	err := follower.Wait()
-	if said := fmt.Sprint(follower.Stderr); err == nil || !strings.Contains(said, "does not go on behind what was shipped") || !strings.Contains(said, "trying again in") {
-		t.Errorf("behind another history: %v: %s", err, said)
-	}
-}
-
-// awaitBackup waits until there is one.
-func (x *trial) awaitBackup(t *testing.T) {
-	t.Helper()
-	for deadline := time.Now().Add(callLimit); ; time.Sleep(50 * time.Millisecond) {
-		if found, err := filepath.Glob(filepath.Join(x.repository, "backups", "*.json")); err == nil && len(found) > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no backup was taken")
-		}
+	<-follower.ended
+	if said := follower.wrong.String(); follower.err == nil || !strings.Contains(said, "does not go on behind what was shipped") || !strings.Contains(said, "trying again in") {
+		t.Errorf("behind another history: %v: %s", follower.err, said)
 	}
 }

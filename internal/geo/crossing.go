@@ -2,6 +2,7 @@ package geo
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/golang/geo/s2"
 )
@@ -42,6 +43,26 @@ func checkVertices(loop *s2.Loop) error {
 			return errors.New("duplicate vertices")
 		}
 		seen[loop.Vertex(i)] = true
+	}
+	return nil
+}
+
+// checkSharedVertices refuses a hole that has more than one corner in common with the outer loop: between two of them the polygon falls apart.
+func checkSharedVertices(p *s2.Polygon) error {
+	outer := map[s2.Point]bool{}
+	for _, v := range p.Loop(0).Vertices() {
+		outer[v] = true
+	}
+	for i := 1; i < p.NumLoops(); i++ {
+		shared := 0
+		for _, v := range p.Loop(i).Vertices() {
+			if outer[v] {
+				shared++
+			}
+		}
+		if shared > 1 {
+			return fmt.Errorf("Loop %d shares more than one vertex with its parent loop 0", i)
+		}
 	}
 	return nil
 }

@@ -246,6 +246,9 @@ func (g *Geometry) addPolygon(v bson.Value) error {
 			return badValue("Polygon interior loops cannot be nested: %s", v)
 		}
 	}
+	if err := checkSharedVertices(polygon); err != nil {
+		return badValue("%s: %s", err, v)
+	}
 	g.Polygons = append(g.Polygons, polygon)
 	return nil
 }

@@ -107,7 +107,27 @@ func (d *Definition) KeyText() string {
 	if d.keyText != "" {
 		return d.keyText
 	}
-	return d.Key.String()
+	return keyText(d.Key)
+}
+
+// keyText tells directions by 1 and -1, in whichever numbers the client gave them.
+func keyText(key bson.Doc) string {
+	text := "{ "
+	for it := key.Iter(); it.Next(); {
+		if len(text) > 2 {
+			text += ", "
+		}
+		text += it.Key() + ": "
+		switch v := it.Value(); {
+		case v.Type == bson.TypeString:
+			text += v.String()
+		case v.AsDouble() < 0:
+			text += "-1"
+		default:
+			text += "1"
+		}
+	}
+	return text + " }"
 }
 
 // Version is the version that the index was asked for in.

@@ -139,7 +139,7 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	if d.Kind == Wildcard {
 		d.Wild = d.newWild()
 	}
-	d.Form, d.keyText = d.FormToday(), d.Key.String()
+	d.Form, d.keyText = d.FormToday(), keyText(d.Key)
 	return d, p.parsePartial(d, spec.Lookup("partialFilterExpression"))
 }
 

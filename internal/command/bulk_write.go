@@ -243,11 +243,11 @@ func (b *bulk) runUpdate(i int) error {
 	}
 	s.call.Statement = i
 	done, err := b.op.update(&s)
+	if err != nil {
+		return err // what it has changed by then is not counted
+	}
 	b.counts.matched += done.Matched
 	b.counts.modified += done.Modified
-	if err != nil {
-		return err
-	}
 	r := bulkResult{index: i, kind: bulkUpdate, n: done.Matched, modified: done.Modified, upserted: done.UpsertedID}
 	if !done.UpsertedID.IsMissing() {
 		r.n = 1
@@ -267,10 +267,10 @@ func (b *bulk) runDelete(i int) error {
 	}
 	s.call.Statement = i
 	n, err := b.op.delete(&s)
-	b.counts.deleted += n
 	if err != nil {
 		return err
 	}
+	b.counts.deleted += n
 	b.add(bulkResult{index: i, kind: bulkDelete, n: n})
 	return nil
 }

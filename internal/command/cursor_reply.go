@@ -22,6 +22,8 @@ type cursorOptions struct {
 	tailable  bool
 	awaitData bool
 	watches   bool
+	// empty says that there is surely nothing, so that a first batch without documents is the last one, too.
+	empty bool
 	// during says what for documents are looked for, before the namespace, to those whom an error tells of it; "" for nothing.
 	during string
 }
@@ -34,7 +36,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, User: op.user(), TxnNumber: op.cursorTxn(), PlanSummary: o.planSummary,
 		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Durable: op.readsDurable(), Watches: o.watches, Sorts: o.sorts, Executed: op.executed, Source: src, AtClusterTime: op.readsAt()}
 	b := op.build().Object("cursor").Array("firstBatch")
-	more := true
+	more := !o.empty
 	if !o.batchGiven || o.batch > 0 {
 		var err error
 		if more, err = c.Batch(op.Ctx, b, o.batch, op.ReplyMemory); err != nil {

@@ -73,8 +73,11 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 	refused, err := runStatements(len(statements), ordered, func(i int) error {
 		statements[i].call.Statement = i
 		n, err := op.delete(&statements[i])
+		if err != nil {
+			return err // what it has deleted by then is not counted
+		}
 		deleted += n
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err

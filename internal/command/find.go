@@ -52,6 +52,7 @@ func find(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	r.cursor.planSummary, r.cursor.seen, r.cursor.sorts = call.PlanSummary, &call.Seen, running.Sorted
+	r.cursor.empty = running.Empty
 	r.cursor.during = "Executor error during find command: "
 	if call.OnView {
 		r.cursor.during = duringAggregate

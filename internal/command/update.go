@@ -120,13 +120,16 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	refused, err := runStatements(len(statements), ordered, func(i int) error {
 		statements[i].call.Statement = i
 		done, err := op.update(&statements[i])
+		if err != nil {
+			return err // what it has changed by then is not counted
+		}
 		matched += done.Matched
 		modified += done.Modified
 		if !done.UpsertedID.IsMissing() {
 			matched++
 			upserted = append(upserted, bson.Build().Int32("index", int32(i)).Value("_id", done.UpsertedID).Doc())
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err

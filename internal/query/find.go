@@ -284,6 +284,7 @@ func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
 	}
 	p.plan, r.PlanSummary = p.choice.plan, p.call.PlanSummary
 	p.call.execution.find, p.call.execution.op = p, r.op
+	_, r.Empty = p.plan.Root.(*planner.EOF)
 	r.Sorted = p.plan.Sorts() || p.order != nil && !p.plan.Ordered
 	r.op.Leaf(records)
 	r.records = records

@@ -114,6 +114,8 @@ type Running struct {
 	PlanSummary string
 	// Sorted says that a stage had to sort.
 	Sorted bool
+	// Empty says that a find can give nothing, as where there is no collection.
+	Empty bool
 	tail   *tail // nil where the end is the end
 	// changes is the leaf of a change stream; nil otherwise.
 	changes *exec.Changes

@@ -9,7 +9,11 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
-const decimalDigits = 34
+const (
+	decimalDigits = 34
+	// smallestExponent is the least that a decimal may have.
+	smallestExponent = -6176
+)
 
 // computed is the result of an operation of apd as a decimal: NaN where it has none.
 func computed(r *apd.Decimal, err error) bson.Decimal128 {
@@ -40,6 +44,18 @@ func prefer(r *apd.Decimal, exp int32) {
 	}
 }
 
+// widest is x written with all the digits that a decimal has, which MongoDB brings about by adding a zero of the smallest exponent.
+func widest(x *apd.Decimal) *apd.Decimal {
+	switch {
+	case x.Form != apd.Finite:
+	case x.IsZero():
+		x.Exponent = smallestExponent
+	default:
+		prefer(x, smallestExponent)
+	}
+	return x
+}
+
 // decimalQuotient is x / y.
 func decimalQuotient(a, b bson.Decimal128) bson.Decimal128 {
 	if a.IsNaN() {
@@ -47,7 +63,7 @@ func decimalQuotient(a, b bson.Decimal128) bson.Decimal128 {
 	}
 	x, y := a.APD(), b.APD()
 	if y.Form == apd.Infinite && x.Form == apd.Finite {
-		return bson.DecimalFromAPD(&apd.Decimal{Negative: x.Negative != y.Negative, Exponent: -6176})
+		return bson.DecimalFromAPD(&apd.Decimal{Negative: x.Negative != y.Negative, Exponent: smallestExponent})
 	}
 	var r apd.Decimal
 	cond, err := decimalContext().Quo(&r, x, y)

@@ -81,11 +81,13 @@ func powInts(env *Env, base, exp bson.Value) bson.Value {
 	return env.Int(n)
 }
 
+// decimalPow is base raised to exp, with as many digits as a decimal has.
 func decimalPow(base, exp bson.Decimal128) bson.Decimal128 {
-	one := bson.DecimalFromInt64(1)
+	x, y := base.APD(), exp.APD()
+	isBase := func(n int64) bool { return x.Form == apd.Finite && x.Cmp(integer(n)) == 0 }
 	switch {
-	case exp.IsZero():
-		return one
+	case exp.IsZero() || isBase(1): // of NaN, and to NaN, too
+		return bson.DecimalFromAPD(widest(integer(1)))
 	case base.IsNaN() || exp.IsNaN():
 		return bson.DecimalNaN
 	case exp.Inf() != 0 || base.Inf() != 0 || base.IsZero():
@@ -95,16 +97,24 @@ func decimalPow(base, exp bson.Decimal128) bson.Decimal128 {
 		}
 		return bson.DecimalFromFloat(f)
 	}
-	x, y := base.APD(), exp.APD()
 	if x.Sign() < 0 && !bson.Decimal(exp).IsIntegral() {
 		return bson.DecimalNaN
 	}
-	r, err := powerOf(new(apd.Decimal).Abs(x), y)
+	var r *apd.Decimal
+	var err error
+	switch {
+	case isBase(10):
+		r, err = powerOfTen(y)
+	case isBase(2):
+		r, err = powerOfTwo(y)
+	default:
+		r, err = powerOf(new(apd.Decimal).Abs(x), y)
+	}
 	if err != nil {
 		return bson.DecimalNaN
 	}
 	r.Negative = x.Negative && odd(y)
-	return bson.DecimalFromAPD(r)
+	return bson.DecimalFromAPD(widest(r))
 }
 
 func odd(y *apd.Decimal) bool {
@@ -192,7 +202,7 @@ func round(env *Env, op string, v bson.Value, place int, mode apd.Rounder) (bson
 	case bson.TypeDecimal:
 		d := quantize(v.Decimal(), int32(-place), mode)
 		if d.IsNaN() { // more digits than there are
-			return v, nil
+			return env.Decimal(bson.DecimalFromAPD(widest(v.Decimal().APD()))), nil
 		}
 		return env.Decimal(d), nil
 	case bson.TypeDouble:

@@ -23,6 +23,8 @@ const (
 	farLn = "10278.739855125419933456313853711001822731317045238842565012775749919244"
 	// perLn10 is 1 / ln(10).
 	perLn10 = "0.43429448190325182765112891891660508229439700580366656611445378316586465"
+	// ln2 is the natural logarithm of two.
+	ln2 = "0.69314718055994530941723212145817656807550013436025525412068000949"
 	// Exponentials of more than this, or less than its negative, are of the rest, times one of these.
 	farPower       = 11000
 	farExp         = "1.735005819277738509638425077349642E+4777"
@@ -164,7 +166,7 @@ func decimalExp(x *apd.Decimal) *apd.Decimal {
 	if f, _ := x.Float64(); f > 15000 {
 		return &apd.Decimal{Form: apd.Infinite}
 	} else if f < -15000 {
-		return &apd.Decimal{Exponent: -6176}
+		return &apd.Decimal{Exponent: smallestExponent}
 	}
 	// x is high and low. What low adds to the result is the result times it.
 	high := quadOf(x, big.ToZero)
@@ -230,6 +232,82 @@ func powerOf(x, y *apd.Decimal) (*apd.Decimal, error) {
 	}
 	err = multiplyAdd(r, r, &rest, r)
 	return r, err
+}
+
+// powerOfTen is ten raised to y. It is that to the power of a fraction, moved by the integer next to y.
+func powerOfTen(y *apd.Decimal) (*apd.Decimal, error) {
+	const most = 6400
+	if y.Cmp(integer(most)) > 0 {
+		return &apd.Decimal{Form: apd.Infinite}, nil
+	} else if y.Cmp(integer(-most)) < 0 {
+		return &apd.Decimal{Exponent: smallestExponent}, nil
+	}
+	ctx := decimalContext()
+	var near, fraction apd.Decimal
+	if _, err := ctx.RoundToIntegralValue(&near, y); err != nil {
+		return nil, err
+	}
+	places, err := near.Int64()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := ctx.Sub(&fraction, y, &near); err != nil {
+		return nil, err
+	}
+	q, err := quadFunc(baseExp(apd.New(10, 0)), quadOf(&fraction, big.ToNearestEven))
+	if err != nil {
+		return nil, err
+	}
+	r := decimalOf(q, decimalDigits)
+	r.Exponent += int32(places)
+	return r, nil
+}
+
+// powerOfTwo is two raised to y.
+func powerOfTwo(y *apd.Decimal) (*apd.Decimal, error) {
+	const most = 25000
+	if y.Cmp(integer(most)) > 0 {
+		return &apd.Decimal{Form: apd.Infinite}, nil
+	} else if y.Cmp(integer(-most)) < 0 {
+		return &apd.Decimal{Exponent: smallestExponent}, nil
+	}
+	high := quadOf(y, big.ToZero)
+	low, ok := remainder(y, high)
+	if !ok {
+		low = newQuad()
+	}
+	far := 0
+	switch limit := newQuad().SetInt64(farPower); {
+	case high.Cmp(limit) > 0:
+		high, far = newQuad().Sub(high, limit), farPower
+	case high.Cmp(limit.Neg(limit)) < 0:
+		high, far = newQuad().Sub(high, limit), -farPower
+	}
+	r, err := quadFunc(baseExp(apd.New(2, 0)), high)
+	if err != nil {
+		return nil, err
+	}
+	more := newQuad().Mul(r, quadFrom(ln2))
+	d := decimalOf(r.Add(r, more.Mul(more, low)), decimalDigits)
+	if far != 0 {
+		_, err = decimalContext().Mul(d, d, decimalOf(newQuad().SetMantExp(newQuad().SetInt64(1), far), decimalDigits))
+		d = computed(d, err).APD()
+	}
+	return d, nil
+}
+
+// baseExp is the power of a base as an operation of apd.
+func baseExp(base *apd.Decimal) func(c *apd.Context, d, x *apd.Decimal) (apd.Condition, error) {
+	return func(c *apd.Context, d, x *apd.Decimal) (apd.Condition, error) {
+		var ln apd.Decimal
+		if cond, err := c.Ln(&ln, base); err != nil {
+			return cond, err
+		}
+		if cond, err := c.Mul(&ln, &ln, x); err != nil {
+			return cond, err
+		}
+		return c.Exp(d, &ln)
+	}
 }
 
 // multiplyAdd sets d to x · y + z, rounded once.

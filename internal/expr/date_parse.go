@@ -34,7 +34,7 @@ func evalDateFromString(env *Env, c *call) (bson.Value, error) {
 		return bson.Null, nil
 	case err != nil:
 		return text, err
-	case null || hasFormat && format.IsNullish():
+	case (null || hasFormat && format.IsNullish()) && text.Type == bson.TypeString:
 		return bson.Null, nil
 	}
 	ms, err := dateFromText(text, format, zone)

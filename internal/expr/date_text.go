@@ -13,7 +13,7 @@ var dateSyntax = sync.OnceValue(func() []*regexp.Regexp {
 	var out []*regexp.Regexp
 	const month = `(?P<b>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?`
 	const weekday = `(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?`
-	const clock = `(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,:](?P<L>\d{1,9}))?)?(?:\s*(?P<p>[ap])\.?m\.?)?`
+	const clock = `(?P<H>\d{1,2})[:.](?P<M>\d{2})(?:[:.](?P<S>\d{2})(?:[.,:](?P<L>\d{1,9}))?)?(?:\s*(?P<p>[ap])\.?m\.?)?`
 	const zone = `(?:\s*(?P<z>z|utc|gmt|(?:gmt|utc)?[+-]\d{1,2}(?::?\d{2})?|[a-z]{3,4}|[a-z]+(?:/[a-z_]+)+))?`
 	const after = `(?:(?:\s*t\s*|,?\s+)` + clock + zone + `)?`
 	for _, s := range []string{

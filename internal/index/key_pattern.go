@@ -110,10 +110,14 @@ func checkPath(path string, parts []string) error {
 			return mongoerr.New(mongoerr.CannotCreateIndex, "Index keys cannot contain an empty field.")
 		case p == "$**" && i == len(parts)-1:
 		case p[0] == '$' && (i == 0 || p != "$id" && p != "$ref" && p != "$db"):
-			return mongoerr.New(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: field name starts with '$'.")
+			return errDollar()
 		}
 	}
 	return nil
+}
+
+func errDollar() error {
+	return mongoerr.New(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: field name starts with '$'.")
 }
 
 // checkKind applies the rules that depend on what kind of index it is.

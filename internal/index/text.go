@@ -66,6 +66,8 @@ func checkTextFields(key bson.Doc) error {
 		v := it.Value()
 		text := v.Type == bson.TypeString && v.Str() == "text"
 		switch {
+		case text && strings.HasSuffix(it.Key(), "."+textsearch.Wildcard): // which earlier versions took, and Load takes
+			return errDollar()
 		case listed && it.Key() != ftsxField:
 			return no("expected _ftsx after _fts")
 		case listed && v.TruncInt64() != 1:
@@ -97,11 +99,10 @@ func checkTextFields(key bson.Doc) error {
 }
 
 func checkWeights(v bson.Value) error {
-	switch v.Type {
-	case bson.TypeMissing:
+	switch {
+	case v.IsMissing() || isWildcardWeight(v):
 		return nil
-	case bson.TypeObject:
-	default:
+	case v.Type != bson.TypeObject:
 		return mongoerr.New(mongoerr.CannotCreateIndex, "text index option 'weights' must be an object")
 	}
 	for it := v.Doc().Iter(); it.Next(); {
@@ -116,6 +117,11 @@ func checkWeights(v bson.Value) error {
 		}
 	}
 	return nil
+}
+
+// isWildcardWeight says whether weights are given as "$**", which has all fields searched.
+func isWildcardWeight(v bson.Value) bool {
+	return v.Type == bson.TypeString && v.Str() == textsearch.Wildcard
 }
 
 func checkWeightPath(path string) error {
@@ -178,6 +184,9 @@ func weights(fields []Field, given bson.Value) bson.Doc {
 				all[strings.Clone(it.Key())] = bson.Int32(int32(it.Value().TruncInt64()))
 			}
 		}
+	}
+	if isWildcardWeight(given) {
+		all[textsearch.Wildcard] = bson.Int32(1)
 	}
 	b := bson.Build()
 	for _, path := range slices.Sorted(maps.Keys(all)) {

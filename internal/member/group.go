@@ -382,11 +382,15 @@ func (g *Group) AwaitMembers(ctx context.Context, number uint64, enough func(has
 	if m == nil {
 		return errDeposed()
 	}
-	index := m.log.IndexOf(number)
 	defer m.log.Watch()()
 	for {
+		_, applied := m.log.Applied()
+		index, known := m.log.IndexOf(number)
+		if known {
+			applied = nil
+		}
 		s := m.log.Status()
-		if enough(func(member int64) bool {
+		if known && enough(func(member int64) bool {
 			p, ok := peerOf(s.Peers, member)
 			return ok && s.Progress[p.ID].Match >= index
 		}) {
@@ -397,6 +401,7 @@ func (g *Group) AwaitMembers(ctx context.Context, number uint64, enough func(has
 		}
 		select {
 		case <-s.Changed:
+		case <-applied:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-m.ctx.Done():

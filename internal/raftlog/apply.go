@@ -9,7 +9,8 @@ import (
 type progress struct {
 	mu      sync.Mutex // guards all below
 	index   uint64
-	offset  uint64        // of index over the number of the Commit there
+	number  uint64        // of the last Commit
+	offset  uint64        // of the index over the number of that
 	changed chan struct{} // closed when that moves; nil where nobody waits
 }
 
@@ -96,7 +97,7 @@ func (m *Member) install(at uint64) error {
 	if err != nil {
 		return err
 	}
-	m.moved(at, 0)
+	m.moved(at, number)
 	return m.Do(m.quit, func(c *Core) error { c.Installed(at, number); return nil })
 }
 
@@ -120,8 +121,8 @@ func (m *Member) moved(index, number uint64) {
 	m.applied.mu.Lock()
 	defer m.applied.mu.Unlock()
 	m.applied.index = index
-	if number > 0 {
-		m.applied.offset = index - number
+	if number > m.applied.number { // which what is applied once more after a start is not
+		m.applied.number, m.applied.offset = number, index-number
 	}
 	if m.applied.changed != nil {
 		close(m.applied.changed)

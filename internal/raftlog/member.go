@@ -154,6 +154,7 @@ func Start(o Options) (*Member, error) {
 	m.quit, m.cancel = context.WithCancelCause(context.Background())
 	m.mu.reads = map[uint64]chan ReadState{}
 	m.applied.index = core.applied.index
+	m.applied.number, m.applied.offset = o.Stored, max(stored, o.Disk.base.index)-o.Stored
 	m.writer.wake, m.queue.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.queue.at = core.applied.index
 	m.gather.clock = o.Clock
@@ -471,11 +472,12 @@ func (m *Member) publish() {
 	}
 }
 
-// IndexOf is where the log has the Commit with a number, or a little behind. It has been applied here.
-func (m *Member) IndexOf(number uint64) uint64 {
+// IndexOf is where the log has the Commit with a number, or a little behind. ok says that this is known. It becomes so when Applied moves, and that is
+// after those who wait for the Commit have been told that it is applied.
+func (m *Member) IndexOf(number uint64) (index uint64, ok bool) {
 	m.applied.mu.Lock()
 	defer m.applied.mu.Unlock()
-	return min(number+m.applied.offset, m.applied.index)
+	return number + m.applied.offset, number <= m.applied.number
 }
 
 // AwaitRead returns when what is committed anywhere by now is applied here, and a majority has said that this member still led then.

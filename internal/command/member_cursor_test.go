@@ -191,3 +191,20 @@ func TestCursorsEndWithTheirTransaction(t *testing.T) {
 		}
 	}
 }
+
+// TestCursorOfBulkWriteInTransaction: the cursor of a bulkWrite is in the database admin, and goes on in the transaction that it was opened in.
+func TestCursorOfBulkWriteInTransaction(t *testing.T) {
+	h := member(t)
+	const transaction = ", lsid: {id: UUID('11111111-1111-4111-8111-111111111111')}, txnNumber: NumberLong(1), autocommit: false"
+	bulk := "{bulkWrite: 1, ops: [{insert: 0, document: {_id: 1}}, {insert: 0, document: {_id: 2}}, {insert: 0, document: {_id: 3}}], nsInfo: [{ns: 'test.c'}], cursor: {batchSize: 1}"
+	id := at(h.ok(t, "admin", bulk+transaction+", startTransaction: true}").Value(), "cursor.id").Int64()
+	next := h.ok(t, "admin", fmt.Sprintf("{getMore: NumberLong(%d), collection: '$cmd.bulkWrite', batchSize: 1"+transaction+"}", id))
+	if got := at(next.Value(), "cursor.nextBatch.0.idx"); got.Int32() != 1 {
+		t.Error(next.Text())
+	}
+	killed := h.ok(t, "admin", fmt.Sprintf("{killCursors: '$cmd.bulkWrite', cursors: [NumberLong(%d)]"+transaction+"}", id))
+	if at(killed.Value(), "cursorsKilled.0").Int64() != id {
+		t.Error(killed.Text())
+	}
+	h.ok(t, "admin", "{commitTransaction: 1"+transaction+"}")
+}

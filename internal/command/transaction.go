@@ -300,19 +300,22 @@ func (op *Op) transactionSnapshot() (*storage.Past, error) {
 func (op *Op) checkStatement() error {
 	c := op.Command
 	switch {
+	case c.Name == "count":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction,
+			"Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
 	case !c.runsInTransaction():
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", op.Name())
 	case op.starts && c.Name == "killCursors":
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	case !c.endsTransaction() && op.WriteConcern.Given:
 		return mongoerr.New(mongoerr.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	case !c.endsTransaction() && c.Name != "bulkWrite" && (op.DB == "config" || op.DB == "local" || op.DB == "admin"):
-		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", op.DB)
 	}
+	ns := namespace.NS{DB: op.DB}
 	if _, named := op.Args.first(); named.Type == bson.TypeString {
-		if err := checkStatementOn(namespace.NS{DB: op.DB, Coll: named.Str()}); err != nil {
-			return err
-		}
+		ns.Coll = named.Str()
+	}
+	if err := checkStatementOn(ns); err != nil {
+		return err
 	}
 	if !op.starts && (op.ReadConcern.Given || op.after != 0) {
 		return mongoerr.New(mongoerr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
@@ -327,9 +330,15 @@ func (op *Op) checkStatement() error {
 	return nil
 }
 
-// checkStatementOn refuses a collection that is no part of a transaction: what it has is not the transaction's.
+// checkStatementOn refuses a database or a collection that is no part of a transaction: what it has is not the transaction's. The database
+// admin is part of one: the cursor of a bulkWrite is there.
 func checkStatementOn(ns namespace.NS) error {
-	if ns.Coll == "system.profile" || ns.Coll == "system.views" {
+	switch {
+	case ns.DB == "local":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the 'local' database in a transaction.")
+	case ns.DB == "config":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the config database in a transaction.")
+	case ns.Coll == "system.profile" || ns.Coll == "system.views":
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the '%s' collection in a transaction.", ns)
 	}
 	return nil

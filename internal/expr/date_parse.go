@@ -58,6 +58,11 @@ func errDateText(s, why string) error {
 	return errConversion("Error parsing date string '%s'; %s", s, why)
 }
 
+// errIncomplete is for a text that leaves out a part that no format stands in for.
+func errIncomplete(s string) error {
+	return errConversion("an incomplete date/time string has been found, with elements missing: \"%s\"", s)
+}
+
 // civil is what a text tells of a date; -1 is what it does not tell.
 type civil struct {
 	year, month, day                 int
@@ -65,6 +70,7 @@ type civil struct {
 	isoYear, isoWeek, isoDay, day366 int
 	offset                           int // seconds east of UTC, when hasOffset
 	hasOffset                        bool
+	zone                             string // the short name that tells the offset; "" where it is a number
 }
 
 // none is no year.
@@ -77,8 +83,12 @@ func noDate() civil {
 // moment checks the parts and puts them together.
 func (d civil) moment(s string, zone *time.Location) (int64, error) {
 	if d.hasOffset {
-		if !isUTC(zone) {
-			return 0, errDateText(s, "you cannot pass in a date/time string with time zone information ('"+s+"') together with a timezone argument")
+		switch {
+		case isUTC(zone):
+		case d.zone == "":
+			return 0, errConversion("you cannot pass in a date/time string with GMT offset together with a timezone argument")
+		default:
+			return 0, errConversion("you cannot pass in a date/time string with time zone information ('%s') together with a timezone argument", d.zone)
 		}
 		zone = time.FixedZone("", d.offset)
 	}
@@ -95,7 +105,7 @@ func (d civil) moment(s string, zone *time.Location) (int64, error) {
 		return 0, errDateText(s, "mixing of ISO dates with natural dates is not allowed")
 	case iso:
 		if d.isoYear < 0 {
-			return 0, errDateText(s, "an incomplete date/time string has been found, with elements missing")
+			return 0, errIncomplete(s)
 		}
 		week, day := max(d.isoWeek, 1), max(d.isoDay, 1)
 		if d.isoWeek == 0 || d.isoWeek > 53 || d.isoDay == 0 || d.isoDay > 7 {
@@ -103,10 +113,10 @@ func (d civil) moment(s string, zone *time.Location) (int64, error) {
 		}
 		t := isoDate(d.isoYear, week, day)
 		return whenLocal(time.Date(t.Year(), t.Month(), t.Day(), hour, minute, second, millis*1e6, time.UTC), zone).UnixMilli(), nil
-	case d.year == none:
-		return 0, errDateText(s, "an incomplete date/time string has been found, with elements missing")
+	case d.year == none, d.day366 < 0 && (d.month < 0 || d.day < 0):
+		return 0, errIncomplete(s)
 	}
-	month, day := max(d.month, 1), max(d.day, 1)
+	month, day := d.month, d.day
 	if d.day366 >= 0 {
 		if d.day366 > daysIn(d.year) {
 			return 0, errDateText(s, "out of range")
@@ -235,7 +245,7 @@ func (d *civil) readOffset(s string, specifier byte) (rest string, ok bool) {
 	d.hasOffset = true
 	switch {
 	case m == "Z" || m == "z":
-		d.offset = 0
+		d.offset, d.zone = 0, "Z"
 	case specifier == 'Z':
 		n, _ := strconv.Atoi(m)
 		d.offset = n * 60

@@ -72,6 +72,9 @@ func parseDateText(s string, zone *time.Location) (int64, error) {
 		if z, ok := d.namedZone(m, syntax); ok {
 			zone = z
 		}
+		if d.month >= 0 && d.day < 0 {
+			d.day = 1 // a month alone begins with its first
+		}
 		return d.moment(s, zone)
 	}
 	return 0, errDateText(s, "unexpected character")
@@ -144,7 +147,7 @@ func abbreviation(name string) (hours int, ok bool) {
 
 func (d *civil) setZone(s, text string) error {
 	if hours, ok := abbreviation(text); ok {
-		d.hasOffset, d.offset = true, hours*3600
+		d.hasOffset, d.offset, d.zone = true, hours*3600, strings.ToUpper(text)
 		return nil
 	}
 	if i := strings.IndexAny(text, "+-"); i >= 0 && !strings.Contains(text, "/") {

@@ -114,9 +114,15 @@ func foldOf(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) (s *Spec, 
 	}
 	w.exprs = s.Exprs()
 	if s.Init != nil {
-		constant := false
-		if init, constant = expr.Constant(s.Init); !constant {
-			return nil, init, mongoerr.New(mongoerr.FailedToParse, "'n' must be a constant in a window function")
+		if expr.HasVariables(s.Init) { // of a $lookup, which have no values yet
+			return nil, init, mongoerr.New(mongoerr.NotImplemented, "'n' of a window function with variables is not implemented")
+		}
+		if init, err = s.Init.Eval(p.exprs.NewEnv()); err != nil { // before there is a document: its fields are missing
+			return nil, init, err
+		}
+		init = init.Clone()
+		if _, err = readN(w.Op.Name, init); err != nil {
+			return nil, init, err
 		}
 	}
 	w.make = func() (Window, error) { return newSliding(s, init) }

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -119,6 +121,14 @@ func (v *variable) Eval(env *Env) (bson.Value, error) { return env.read(env.Get(
 func (v *variable) Value() bson.Value                 { return bson.String("$$" + v.name) }
 func (v *variable) children() []Expr                  { return nil }
 func (v *variable) fold(*Parser) (Expr, error)        { return v, nil }
+
+// HasVariables says whether e reads variables that a user has named, its own among them.
+func HasVariables(e Expr) bool {
+	if _, ok := e.(*variable); ok {
+		return true
+	}
+	return slices.ContainsFunc(e.children(), func(c Expr) bool { return c != nil && HasVariables(c) })
+}
 
 // systemRead reads a system variable.
 type systemRead struct {

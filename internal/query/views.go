@@ -116,7 +116,7 @@ type Running struct {
 	Sorted bool
 	// Empty says that a find can give nothing, as where there is no collection.
 	Empty bool
-	tail   *tail // nil where the end is the end
+	tail  *tail // nil where the end is the end
 	// changes is the leaf of a change stream; nil otherwise.
 	changes *exec.Changes
 	memory  memory.Account

@@ -29,7 +29,7 @@ func TestIndexOfCommits(t *testing.T) {
 	m.quit, m.cancel = context.WithCancelCause(t.Context())
 	machine := &asking{t: t, m: m}
 	m.o.Machine = machine
-	m.applied.number, m.applied.offset, m.applied.index = 5, 7, 10 // commit 5 is in the log at 12, and the log is applied from 10 on
+	m.applied.number, m.applied.found, m.applied.foundAt, m.applied.index = 5, 5, 12, 10 // the store has commit 5, and the log is applied from 10 on
 	commit := func(index, number uint64) Entry {
 		return Entry{Index: index, Term: 1, Commit: binary.AppendUvarint([]byte{1}, number)} // as one begins
 	}
@@ -49,10 +49,12 @@ func TestIndexOfCommits(t *testing.T) {
 	expect(6, 0, false)
 	apply(commit(11, 4), commit(12, 5)) // once more, after a start
 	expect(5, 12, true)
+	expect(6, 0, false)
 	apply(Entry{Index: 13, Term: 2}, Entry{Index: 14, Term: 2}, commit(15, 6))
 	expect(6, 15, true)
-	expect(5, 14, true) // a little behind
+	expect(5, 15, true) // a little behind
 	expect(7, 0, false)
 	apply(commit(16, 7))
 	expect(7, 16, true)
+	expect(6, 15, true)
 }

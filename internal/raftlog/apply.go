@@ -11,6 +11,8 @@ type progress struct {
 	index   uint64
 	number  uint64        // of the last Commit
 	offset  uint64        // of the index over the number of that
+	found   uint64        // the number of the last Commit that the store had at the start
+	foundAt uint64        // where the log has that, 0 where nobody knows
 	changed chan struct{} // closed when that moves; nil where nobody waits
 }
 

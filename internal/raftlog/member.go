@@ -154,7 +154,7 @@ func Start(o Options) (*Member, error) {
 	m.quit, m.cancel = context.WithCancelCause(context.Background())
 	m.mu.reads = map[uint64]chan ReadState{}
 	m.applied.index = core.applied.index
-	m.applied.number, m.applied.offset = o.Stored, max(stored, o.Disk.base.index)-o.Stored
+	m.applied.number, m.applied.found, m.applied.foundAt = o.Stored, o.Stored, stored
 	m.writer.wake, m.queue.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.queue.at = core.applied.index
 	m.gather.clock = o.Clock
@@ -477,6 +477,9 @@ func (m *Member) publish() {
 func (m *Member) IndexOf(number uint64) (index uint64, ok bool) {
 	m.applied.mu.Lock()
 	defer m.applied.mu.Unlock()
+	if number <= m.applied.found {
+		return max(m.applied.index, m.applied.foundAt), true
+	}
 	return number + m.applied.offset, number <= m.applied.number
 }
 

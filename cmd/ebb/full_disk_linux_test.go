@@ -65,6 +65,7 @@ func settle(t *testing.T, dir string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+	t.Fatal("the disk does not come to rest")
 }
 
 // A real server on a real disk: it is filled until inserts are refused, somebody else takes the rest, the server starts again on

@@ -383,11 +383,12 @@ func (g *Group) AwaitMembers(ctx context.Context, number uint64, enough func(has
 		return errDeposed()
 	}
 	defer m.log.Watch()()
+	index, known := uint64(0), false
 	for {
-		_, applied := m.log.Applied()
-		index, known := m.log.IndexOf(number)
-		if known {
-			applied = nil
+		var applied <-chan struct{} // nil where that is not waited for
+		if !known {                 // and else it stays, or others would run behind what comes meanwhile
+			_, applied = m.log.Applied()
+			index, known = m.log.IndexOf(number)
 		}
 		s := m.log.Status()
 		if known && enough(func(member int64) bool {

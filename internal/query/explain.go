@@ -108,7 +108,7 @@ func (x *explained) print(b *bson.Builder) {
 func (x *explained) printPlanner(b *bson.Builder) {
 	b.Object("queryPlanner").String("namespace", x.ns.String())
 	if x.filter != nil {
-		ifRoom(b, "parsedQuery", x.filter.Print().Value(), maxExplained)
+		ifRoom(b, "parsedQuery", x.filter.Explained().Value(), maxExplained)
 	} else {
 		b.Object("parsedQuery").End()
 	}

@@ -63,7 +63,7 @@ func (s *step) fields(b *bson.Builder, run bool) {
 	}
 	b.String("stage", s.node.Stage())
 	if f := planner.FilterOf(s.node); f != nil {
-		ifRoom(b, "filter", f.Print().Value(), planner.ExplainThreshold)
+		ifRoom(b, "filter", f.Explained().Value(), planner.ExplainThreshold)
 	}
 	if _, express := s.node.(*planner.Express); run && !express {
 		printWorks(b, s.counted())

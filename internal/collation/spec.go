@@ -49,7 +49,7 @@ func parseSpec(d bson.Doc) (Spec, error) {
 		return s, err
 	}
 	locale := d.Lookup("locale")
-	if locale.IsMissing() {
+	if locale.IsMissing() || isNull(locale) {
 		return s, mongoerr.New(40414, "BSON field 'collation.locale' is missing but a required field")
 	}
 	if s.Locale = strings.Clone(locale.Str()); s.Locale != "simple" {
@@ -103,7 +103,7 @@ func (s *Spec) set(key string, v bson.Value) error {
 	}
 	switch key {
 	case "locale":
-		if v.Type != bson.TypeString {
+		if v.Type != bson.TypeString && !isNull(v) {
 			return wrongType(key, v, "string")
 		}
 		return nil
@@ -136,7 +136,11 @@ func setFlag(flag *bool, key string, v bson.Value) error {
 	if isNull(v) && key != "backwards" {
 		return nil
 	}
-	if v.Type != bson.TypeBool {
+	switch {
+	case v.Type == bson.TypeBool:
+	case key == "backwards":
+		return mongoerr.New(mongoerr.TypeMismatch, "Field 'backwards' should be a boolean value, but found: %s", v.Type)
+	default:
 		return wrongType(key, v, "bool")
 	}
 	*flag = v.Bool()
@@ -166,13 +170,18 @@ func (s *Spec) setStrength(v bson.Value) error {
 	}
 	if !v.IsNumber() {
 		return mongoerr.New(mongoerr.TypeMismatch,
-			"BSON field 'collation.strength' is the wrong type '%s', expected types '[long, int, decimal, double]'", v.Type)
+			"BSON field 'collation.strength' is the wrong type '%s', expected types '[double, decimal, long, int]'", v.Type)
 	}
 	n := v.TruncInt64()
 	if v.Type == bson.TypeDecimal {
 		n = rounded(v)
 	}
-	if n < 1 || n > 5 {
+	switch {
+	case n < 0:
+		return badValue("BSON field 'strength' value must be >= 0, actual value '%d'", n)
+	case n > 5:
+		return badValue("BSON field 'strength' value must be <= 5, actual value '%d'", n)
+	case n == 0:
 		return badValue("Enumeration value '%d' for field 'collation.strength' is not a valid value.", n)
 	}
 	s.Strength = int(n)

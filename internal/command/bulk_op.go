@@ -61,7 +61,7 @@ func (b *bulk) update(o bulkOp) (updateStatement, error) {
 	s.Constants = a.Doc("constants")
 	s.Hint = hint(a)
 	s.ArrayFilters = arrayFilters(a)
-	collate(a, "collation", s.call)
+	s.refused = collateStatement(a, "collation", s.call)
 	s.call.Let, s.call.Bypass, s.call.KeepTimestamps = b.let, b.bypass, b.keepTimestamps
 	s.call.Expected = b.targets[o.target].expected
 	a.Required("filter")
@@ -88,7 +88,7 @@ func (b *bulk) delete(o bulkOp) (deleteStatement, error) {
 	s.Filter = a.Doc("filter")
 	s.Multi = a.Bool("multi", false)
 	s.Hint = hint(a)
-	collate(a, "collation", s.call)
+	s.refused = collateStatement(a, "collation", s.call)
 	s.call.Let, s.call.Expected = b.let, b.targets[o.target].expected
 	a.Required("filter")
 	return s, a.Done()

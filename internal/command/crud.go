@@ -51,6 +51,19 @@ func collate(a *Args, key string, c *query.Call) {
 	c.Collation, c.Collated = parsed, true
 }
 
+// collateStatement is collate for a statement of a command that has several: what is wrong with the collation's fields is the statement's error,
+// and the others are carried out.
+func collateStatement(a *Args, key string, c *query.Call) (refused error) {
+	doc := a.Doc(key)
+	if doc.IsEmpty() {
+		return nil
+	}
+	if c.Collation, refused = collation.Parse(doc); refused == nil {
+		c.Collated = true
+	}
+	return refused
+}
+
 // hint reads an optional hint: an index's name or key pattern.
 func hint(a *Args) bson.Value {
 	v := a.Value("hint")

@@ -43,6 +43,8 @@ type deleteStatement struct {
 	call *query.Call
 	// source is the statement as it came.
 	source bson.Doc
+	// refused is why it is not carried out, nil as a rule.
+	refused error
 }
 
 func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) {
@@ -52,7 +54,7 @@ func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) 
 	s.Filter = a.Doc("q")
 	limit := a.Value("limit")
 	s.Hint = hint(a)
-	collate(a, "collation", s.call)
+	s.refused = collateStatement(a, "collation", s.call)
 	a.Ignore("sampleId")
 	a.Required("q")
 	switch n, exact := limit.AsInt64(); {
@@ -90,6 +92,9 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 
 // delete runs one statement, and tells the slow log and the profiler of it.
 func (op *Op) delete(s *deleteStatement) (n int64, err error) {
+	if s.refused != nil {
+		return 0, s.refused
+	}
 	if err := op.checkBlocked(s.NS.DB); err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -149,6 +150,9 @@ func explainAggregate(op *Op, v query.Verbosity) (*query.Explanation, error) {
 
 func explainUpdate(op *Op, v query.Verbosity) (*query.Explanation, error) {
 	s, err := onlyOne(op.parseUpdates())
+	if err == nil {
+		err = s.refused
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +162,9 @@ func explainUpdate(op *Op, v query.Verbosity) (*query.Explanation, error) {
 
 func explainDelete(op *Op, v query.Verbosity) (*query.Explanation, error) {
 	s, err := onlyOne(op.parseDeletes())
+	if err == nil {
+		err = s.refused
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +191,7 @@ func explainBulkWrite(op *Op, v query.Verbosity) (*query.Explanation, error) {
 	if o.kind == bulkUpdate {
 		s, err := b.update(o)
 		if err == nil {
-			err = s.check()
+			err = cmp.Or(s.refused, s.check())
 		}
 		if err != nil {
 			return nil, err
@@ -193,6 +200,9 @@ func explainBulkWrite(op *Op, v query.Verbosity) (*query.Explanation, error) {
 		return op.Query.ExplainUpdate(op.Ctx, s.Update, s.call, v)
 	}
 	s, err := b.delete(o)
+	if err == nil {
+		err = s.refused
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,8 @@ type updateStatement struct {
 	call *query.Call
 	// source is the statement as it came.
 	source bson.Doc
+	// refused is why it is not carried out, nil as a rule.
+	refused error
 }
 
 func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) {
@@ -60,7 +62,7 @@ func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) 
 	s.Hint = hint(a)
 	supplied := a.SafeBool("upsertSupplied", false)
 	s.ArrayFilters = arrayFilters(a)
-	collate(a, "collation", s.call)
+	s.refused = collateStatement(a, "collation", s.call)
 	a.Ignore("sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	a.Required("q")
 	if s.Change.IsMissing() {
@@ -163,6 +165,9 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 // update runs one statement, and tells the slow log and the profiler of it.
 func (op *Op) update(s *updateStatement) (query.Updated, error) {
 	began := op.elapsed()
+	if s.refused != nil {
+		return query.Updated{}, s.refused
+	}
 	if err := op.checkBlocked(s.NS.DB); err != nil {
 		return query.Updated{}, err
 	}

@@ -35,12 +35,14 @@ type collModRequest struct {
 	// cappedSize and cappedMax are new bounds, Missing when not asked for.
 	cappedSize, cappedMax bson.Value
 	timeseries            *timeseriesFields // nil when not asked for
-	legacy                bool
-	pause                 bson.Value // ttlPaused, Missing when not asked for
-	events                bson.Value // expirationEvents, Missing when not asked for
-	dryRun                bool
-	look                  *preview // of a dry run; nil when nothing is asked for
-	how                   ttlchange.OnHidden
+	// mixed says that something is said about measurements whose fields are of several types: Ebb keeps no buckets in which that could matter.
+	mixed  bool
+	legacy bool
+	pause  bson.Value // ttlPaused, Missing when not asked for
+	events bson.Value // expirationEvents, Missing when not asked for
+	dryRun bool
+	look   *preview // of a dry run; nil when nothing is asked for
+	how    ttlchange.OnHidden
 	// changesTTL says that something is asked for that makes a TTL expire, or hide, more or less; and extended that what is Ebb's own
 	// is understood.
 	changesTTL, extended bool
@@ -54,6 +56,12 @@ func collMod(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if err := readable(r.ns); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(r.ns.Coll, bucketsPrefix) {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "collMod on a time-series collection's underlying buckets collection is not supported.")
+	}
+	if err := r.checkSeriesAlone(); err != nil {
 		return nil, err
 	}
 	if err := r.checkDryRun(); err != nil {
@@ -152,6 +160,8 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 			a.Fail(err)
 		}
 	}
+	a.SafeBool("timeseriesBucketsMayHaveMixedSchemaData", false)
+	r.mixed = a.Has("timeseriesBucketsMayHaveMixedSchemaData")
 	r.dryRun = a.SafeBool("dryRun", false)
 	r.look = op.readPreview(a, r.dryRun)
 	if r.extended, r.how = !op.APIStrict, op.readOnHidden(a); r.extended {
@@ -177,7 +187,7 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 
 // collectionOnly are the options that a view does not have.
 var collectionOnly = [...]string{"index", "validator", "validationLevel", "validationAction", "expireAfterSeconds", "timeseries",
-	"changeStreamPreAndPostImages", "cappedSize", "cappedMax", "ttlPaused", "expirationEvents"}
+	"changeStreamPreAndPostImages", "cappedSize", "cappedMax", "ttlPaused", "expirationEvents", "timeseriesBucketsMayHaveMixedSchemaData"}
 
 // takesLegacy says whether the flags of old storage engines are taken, and ignored: on collections with a TTL index, of
 // which the old manual says so.
@@ -244,6 +254,8 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 		return nil, invalidOptions("option not supported on a collection: pipeline")
 	case r.timeseries != nil:
 		return nil, invalidOptions("option only supported on a time-series collection: timeseries")
+	case r.mixed:
+		return nil, invalidOptions("option only supported on a time-series collection: timeseriesBucketsMayHaveMixedSchemaData")
 	}
 	o := readOptions(c.Options.Doc)
 	if err := op.setExpire(c, o, r.expire); err != nil {

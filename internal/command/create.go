@@ -288,7 +288,7 @@ func (op *Op) checkCreate(r *createRequest) error {
 	if err := readable(r.ns); err != nil {
 		return err
 	}
-	for _, check := range [...]func(*createRequest) error{checkCreateClustered, checkCreateEncrypted, checkCreateTimeseries,
+	for _, check := range [...]func(*createRequest) error{checkCreateBuckets, checkCreateClustered, checkCreateEncrypted, checkCreateTimeseries,
 		checkCapped, op.checkIDIndex, op.checkCreateExpire, checkCreateName, op.checkCreateView, checkCreateImages, op.checkCreateValidator} {
 		if err := check(r); err != nil {
 			return err
@@ -337,7 +337,7 @@ func checkCapped(r *createRequest) error {
 }
 
 func checkCreateName(r *createRequest) error {
-	if series, ok := strings.CutPrefix(r.ns.Coll, "system.buckets."); ok {
+	if series, ok := strings.CutPrefix(r.ns.Coll, bucketsPrefix); ok {
 		if r.timeseries == nil {
 			return mongoerr.New(mongoerr.IllegalOperation, "cannot create a collection of buckets without time-series options: %s", r.ns)
 		}

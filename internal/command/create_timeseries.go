@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -45,6 +46,36 @@ func (f *timeseriesFields) readBuckets(ts *Args) {
 	f.granularity, _ = ts.String("granularity")
 	f.span, f.hasSpan = ts.Int("bucketMaxSpanSeconds")
 	f.rounding, f.hasRounding = ts.Int("bucketRoundingSeconds")
+}
+
+// bucketsPrefix is what the names of collections begin with in which MongoDB keeps the buckets of time series.
+const bucketsPrefix = "system.buckets."
+
+// checkCreateBuckets takes the options that listCollections shows of a collection of buckets, for who makes a copy of it: those that follow from its
+// being one say nothing.
+func checkCreateBuckets(r *createRequest) error {
+	if r.timeseries == nil || !strings.HasPrefix(r.ns.Coll, bucketsPrefix) {
+		return nil
+	}
+	switch v := r.clustered; {
+	case v.IsMissing(), v.Type == bson.TypeBool && v.Bool():
+	case v.Type == bson.TypeObject && !v.Doc().IsEmpty():
+		return mongoerr.New(5979703, "The 'clusteredIndex' option must be true for collection %s", r.ns)
+	case v.Type == bson.TypeObject:
+		return mongoerr.New(40414, "BSON field 'create.clusteredIndex.key' is missing but a required field")
+	default:
+		return invalidOptions("The 'clusteredIndex' option is not supported with 'timeseries'")
+	}
+	r.clustered, r.validator = bson.Missing, nil
+	delete(r.options, "validator")
+	for _, f := range validationWords {
+		if !r.given(f.name) {
+			delete(r.options, f.name)
+		}
+	}
+	given := r.given
+	r.given = func(key string) bool { return key != "clusteredIndex" && key != "validator" && given(key) }
+	return nil
 }
 
 // checkCreateTimeseries applies the rules of time-series collections.

@@ -109,5 +109,5 @@ func (c *concat) Merge(partial bson.Value) error { return c.appendAll("$concatAr
 func (c *concat) Size() int                      { return c.size() }
 
 func needsArray(op string, v bson.Value) error {
-	return mongoerr.New(mongoerr.TypeMismatch, "%s requires array inputs, but input %s is of type %s", op, v, v.Type)
+	return mongoerr.New(mongoerr.TypeMismatch, "%s requires array inputs, but input %s is of type %s", op, v.Computed(), v.Type)
 }

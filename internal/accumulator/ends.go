@@ -6,8 +6,8 @@ func endOperators() []Operator {
 	return []Operator{
 		{Name: "$first", Since: "2.2", Doc: "The first document's value.", Group: one(newFirst, grows), Window: edgeWindow(false)},
 		{Name: "$last", Since: "2.2", Doc: "The last document's value.", Group: one(newLast, grows), Window: edgeWindow(true)},
-		{Name: "$firstN", Since: "5.2", Doc: "The first n documents' values.", Group: several(newFirstN), Window: edgesWindow(false)},
-		{Name: "$lastN", Since: "5.2", Doc: "The last n documents' values.", Group: several(newLastN), Window: edgesWindow(true)},
+		{Name: "$firstN", Since: "5.2", Doc: "The first n documents' values.", Group: several(5787801, newFirstN), Window: edgesWindow(false)},
+		{Name: "$lastN", Since: "5.2", Doc: "The last n documents' values.", Group: several(5787801, newLastN), Window: edgesWindow(true)},
 	}
 }
 

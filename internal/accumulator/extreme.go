@@ -8,8 +8,8 @@ func extremeOperators() []Operator {
 	return []Operator{
 		{Name: "$min", Since: "2.2", Doc: "The smallest value; null and missing ones are ignored.", Group: oneWith(newMin, grows), Window: leftBehind(newLeavingMin)},
 		{Name: "$max", Since: "2.2", Doc: "The largest value; null and missing ones are ignored.", Group: oneWith(newMax, grows), Window: leftBehind(newLeavingMax)},
-		{Name: "$minN", Since: "5.2", Doc: "The n smallest values.", Group: several(newMinN), Window: leftBehind(newLeavingMinN)},
-		{Name: "$maxN", Since: "5.2", Doc: "The n largest values.", Group: several(newMaxN), Window: leftBehind(newLeavingMaxN)},
+		{Name: "$minN", Since: "5.2", Doc: "The n smallest values.", Group: several(5787900, newMinN), Window: leftBehind(newLeavingMinN)},
+		{Name: "$maxN", Since: "5.2", Doc: "The n largest values.", Group: several(5787900, newMaxN), Window: leftBehind(newLeavingMaxN)},
 	}
 }
 

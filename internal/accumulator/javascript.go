@@ -122,7 +122,7 @@ func (s *script) set(v bson.Value, err error) error {
 
 func (s *script) Add(args []bson.Value) error {
 	if args[0].Type != bson.TypeArray {
-		return mongoerr.New(4544712, "$accumulator accumulateArgs must evaluate to an array: %s", args[0])
+		return mongoerr.New(4544712, "$accumulator accumulateArgs must evaluate to an array: %s", args[0].Computed())
 	}
 	s.fresh = false
 	with := append([]bson.Value{s.state}, args[0].Doc().Values(nil)...)

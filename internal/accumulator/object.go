@@ -30,7 +30,7 @@ func (m *merged) Add(args []bson.Value) error {
 		return nil
 	}
 	if v.Type != bson.TypeObject {
-		return mongoerr.New(5911200, "$mergeObjects only supports objects, but got: %s of type %s", v, v.Type)
+		return mongoerr.New(5911200, "$mergeObjects only supports objects, but got: %s of type %s", v.Computed(), v.Type)
 	}
 	return m.Merge(v)
 }

@@ -110,10 +110,10 @@ func parseCount(_ *Parser, op *Operator, arg bson.Value, _ *expr.Scope) (*Spec, 
 }
 
 // several is an accumulator of {input: <expression>, n: <expression>}.
-func several(make func(*Parser) maker) parseGroup {
+func several(notObject mongoerr.Code, make func(*Parser) maker) parseGroup {
 	return func(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope) (*Spec, error) {
 		if arg.Type != bson.TypeObject {
-			return nil, mongoerr.New(5787900, "specification must be an object; found %s: %s", op.Name, arg)
+			return nil, mongoerr.New(notObject, "specification must be an object; found %s: %s", op.Name, arg)
 		}
 		s := &Spec{Op: op, Grows: true, make: make(p), print: printSeveral}
 		var input expr.Expr

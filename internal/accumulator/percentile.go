@@ -40,7 +40,7 @@ func parsePercentile(many bool) parseGroup {
 			return nil, mongoerr.New(code, "specification must be an object; found %s: %s", op.Name, arg)
 		}
 		var input, ps expr.Expr
-		method := bson.Missing
+		method, said := bson.Missing, bson.Missing
 		for it := arg.Doc().Iter(); it.Next(); {
 			var err error
 			switch {
@@ -49,7 +49,8 @@ func parsePercentile(many bool) parseGroup {
 			case it.Key() == "method":
 				method = it.Value()
 			case it.Key() == "p" && many:
-				ps, err = p.exprs.Parse(it.Value(), scope)
+				said = it.Value()
+				ps, err = p.exprs.Parse(said, scope)
 			default:
 				return nil, mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", op.Name, it.Key())
 			}
@@ -57,15 +58,26 @@ func parsePercentile(many bool) parseGroup {
 				return nil, err
 			}
 		}
-		if err := checkPercentile(op, input, ps, method, many); err != nil {
-			return nil, err
+		missing := func(field string) error {
+			return mongoerr.New(40414, "BSON field '%s.%s' is missing but a required field", op.Name, field)
+		}
+		switch {
+		case input == nil:
+			return nil, missing("input")
+		case many && ps == nil:
+			return nil, missing("p")
+		case method.IsMissing():
+			return nil, missing("method")
 		}
 		at := []float64{0.5}
 		if many {
 			var err error
-			if at, err = readPs(ps); err != nil {
+			if at, err = expr.Percentiles(ps, said); err != nil {
 				return nil, err
 			}
+		}
+		if err := expr.CheckPercentileMethod(op.Name, method); err != nil {
+			return nil, err
 		}
 		s := &Spec{Op: op, Args: []expr.Expr{input}, Grows: true}
 		s.make = func(bson.Value) (Fold, error) { return newPercentile(at, many), nil }
@@ -79,46 +91,6 @@ func parsePercentile(many bool) parseGroup {
 		}
 		return s, nil
 	}
-}
-
-func checkPercentile(op *Operator, input, ps expr.Expr, method bson.Value, many bool) error {
-	missing := func(field string) error {
-		return mongoerr.New(40414, "BSON field '%s.%s' is missing but a required field", op.Name, field)
-	}
-	switch {
-	case input == nil:
-		return missing("input")
-	case many && ps == nil:
-		return missing("p")
-	case method.IsMissing():
-		return missing("method")
-	case method.Type != bson.TypeString:
-		return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.method' is the wrong type '%s', expected type 'string'", op.Name, method.Type)
-	case method.Str() != "approximate" && method.Str() != "discrete" && method.Str() != "continuous":
-		return mongoerr.New(mongoerr.BadValue, "Currently only 'approximate' can be used as percentile 'method'.")
-	case method.Str() != "approximate":
-		return mongoerr.New(mongoerr.BadValue, "Currently only 'approximate' can be used as percentile 'method'.")
-	}
-	return nil
-}
-
-func readPs(e expr.Expr) ([]float64, error) {
-	v, constant := expr.Constant(e)
-	if !constant || v.Type != bson.TypeArray || v.Doc().IsEmpty() {
-		return nil, mongoerr.New(7750301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", e.Value())
-	}
-	var out []float64
-	for it := v.Doc().Iter(); it.Next(); {
-		if !it.Value().IsNumber() {
-			return nil, mongoerr.New(7750302, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", it.Value())
-		}
-		p := it.Value().AsDouble()
-		if !(p >= 0 && p <= 1) {
-			return nil, mongoerr.New(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", it.Value())
-		}
-		out = append(out, p)
-	}
-	return out, nil
 }
 
 // percentile keeps all numbers up to exactCount, and a t-digest of them from then on.

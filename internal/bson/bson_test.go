@@ -42,6 +42,39 @@ func TestMessageText(t *testing.T) {
 }
 
 // TestCompareOrder lists values in MongoDB's order; values of one line are equal.
+// TestDoublesInMessages: sixteen digits of what a command says, and six of what an expression has computed.
+func TestDoublesInMessages(t *testing.T) {
+	for _, c := range []struct {
+		f              float64
+		said, computed string
+	}{
+		{math.Copysign(0, -1), "-0.0", "-0"}, {1, "1.0", "1"}, {1.5, "1.5", "1.5"}, {1234567, "1234567.0", "1.23457e+06"}, {-2147483648, "-2147483648.0", "-2.14748e+09"},
+		{1e16, "1e+16", "1e+16"}, {1e-5, "1e-05", "1e-05"}, {1e-308, "9.999999999999999e-309", "1e-308"}, {5e-324, "4.940656458412465e-324", "4.94066e-324"},
+		{3.14159265358979, "3.14159265358979", "3.14159"}, {math.Inf(1), "inf", "inf"}, {math.Inf(-1), "-inf", "-inf"}, {math.NaN(), "nan", "nan"},
+	} {
+		if got := Double(c.f).String(); got != c.said {
+			t.Errorf("%v is shown as %s, want %s", c.f, got, c.said)
+		}
+		if got := Double(c.f).Computed(); got != c.computed {
+			t.Errorf("%v is shown as computed as %s, want %s", c.f, got, c.computed)
+		}
+	}
+}
+
+func TestComputedText(t *testing.T) {
+	v, err := Parse(`{a: 1, b: "x", c: ObjectId("0102030405060708090a0b0c"), d: ISODate("2020-01-02T00:00:00Z"), e: [1.0, NumberLong(2)], f: {}, g: [], h: BinData(0, "eg=="), i: Code("x=1"), j: /a/i, k: Timestamp(1, 2), l: null, m: MinKey}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{a: 1, b: "x", c: 0102030405060708090a0b0c, d: 2020-01-02T00:00:00.000Z, e: [1, 2], f: {}, g: [], h: BinData(0, "7A"), i: Code("x=1"), j: /a/i, k: Timestamp(1, 2), l: null, m: MinKey}`
+	if got := v.Computed(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := Missing.Computed(); got != "MISSING" {
+		t.Errorf("what is missing is shown as %s", got)
+	}
+}
+
 func TestCompareOrder(t *testing.T) {
 	lines := [][]string{
 		{`MinKey`}, {`missing`, `undefined`}, {`null`},

@@ -3,6 +3,7 @@ package bson
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -28,6 +29,10 @@ func (v Value) String() string { return string(appendText(nil, v, textMessage)) 
 
 // String is the document as MongoDB's messages show it.
 func (d Doc) String() string { return d.Value().String() }
+
+// Computed is v as MongoDB's messages show what an expression has computed, unlike what a command says (String): no spaces within brackets, doubles of six
+// digits, dates and ids without a function's name.
+func (v Value) Computed() string { return string(appendText(nil, v, textComputed)) }
 
 // Beginning is what String begins with, in at most most bytes. It looks no further into the document than it has to.
 func (v Value) Beginning(most int) string {
@@ -62,6 +67,7 @@ type textStyle uint8
 const (
 	textTyped textStyle = iota
 	textMessage
+	textComputed
 )
 
 func appendText(b []byte, v Value, style textStyle) []byte {
@@ -75,14 +81,14 @@ func appendText(b []byte, v Value, style textStyle) []byte {
 	case TypeInt32:
 		return strconv.AppendInt(b, int64(v.Int32()), 10)
 	case TypeInt64:
-		if style == textMessage {
+		if style != textTyped {
 			return strconv.AppendInt(b, v.Int64(), 10)
 		}
 		return append(strconv.AppendInt(append(b, "NumberLong("...), v.Int64(), 10), ')')
 	case TypeDouble:
-		return appendDouble(b, v.Double())
+		return appendDouble(b, v.Double(), style)
 	case TypeDecimal:
-		if style == textMessage {
+		if style != textTyped {
 			return append(b, v.Decimal().String()...)
 		}
 		return append(append(append(b, `NumberDecimal("`...), v.Decimal().String()...), `")`...)
@@ -100,11 +106,14 @@ func appendText(b []byte, v Value, style textStyle) []byte {
 
 func appendTextRare(b []byte, v Value, style textStyle) []byte {
 	q := byte('"')
-	if style == textMessage {
+	if style != textTyped {
 		q = '\''
 	}
 	switch v.Type {
 	case TypeMissing:
+		if style == textComputed {
+			return append(b, "MISSING"...)
+		}
 		return append(b, "missing"...)
 	case TypeNull:
 		return append(b, "null"...)
@@ -115,6 +124,9 @@ func appendTextRare(b []byte, v Value, style textStyle) []byte {
 	case TypeMaxKey:
 		return append(b, "MaxKey"...)
 	case TypeObjectID:
+		if style == textComputed {
+			return hex.AppendEncode(b, v.Data)
+		}
 		b = append(append(b, "ObjectId("...), q)
 		return append(append(append(b, hex.EncodeToString(v.Data)...), q), ')')
 	case TypeBinary:
@@ -139,7 +151,11 @@ func appendTextRare(b []byte, v Value, style textStyle) []byte {
 			b = append(append(b, "CodeWScope( "...), c...)
 			return append(appendTextDoc(append(b, ", "...), s, style), ')')
 		}
-		b = append(appendQuoted(append(b, "Code("...), c, style), ", "...)
+		name := "Code("
+		if style == textComputed {
+			name = "CodeWScope("
+		}
+		b = append(appendQuoted(append(b, name...), c, style), ", "...)
 		return append(appendTextDoc(b, s, style), ')')
 	case TypeDBPointer:
 		ns, id := v.DBPointer()
@@ -153,7 +169,10 @@ func appendTextDoc(b []byte, d Doc, style textStyle) []byte {
 	if d.IsEmpty() {
 		return append(b, "{}"...)
 	}
-	sep := "{ "
+	sep, end := "{ ", " }"
+	if style == textComputed {
+		sep, end = "{", "}"
+	}
 	for it := d.Iter(); it.Next(); sep = ", " {
 		b = append(b, sep...)
 		if style == textTyped && !plainKey(it.Key()) {
@@ -163,7 +182,7 @@ func appendTextDoc(b []byte, d Doc, style textStyle) []byte {
 		}
 		b = appendText(append(b, ": "...), it.Value(), style)
 	}
-	return append(b, " }"...)
+	return append(b, end...)
 }
 
 func plainKey(k string) bool {
@@ -180,11 +199,14 @@ func appendTextArray(b []byte, d Doc, style textStyle) []byte {
 	if d.IsEmpty() {
 		return append(b, "[]"...)
 	}
-	sep := "[ "
+	sep, end := "[ ", " ]"
+	if style == textComputed {
+		sep, end = "[", "]"
+	}
 	for it := d.Iter(); it.Next(); sep = ", " {
 		b = appendText(append(b, sep...), it.Value(), style)
 	}
-	return append(b, " ]"...)
+	return append(b, end...)
 }
 
 func appendQuoted(b []byte, s string, style textStyle) []byte {
@@ -205,25 +227,56 @@ func appendCut(b []byte, s string, most, short int) []byte {
 	return append(append(b, s[:short]...), "..."...)
 }
 
-func appendDouble(b []byte, f float64) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(b, "NaN"...)
-	case math.IsInf(f, 1):
-		return append(b, "Infinity"...)
-	case math.IsInf(f, -1):
-		return append(b, "-Infinity"...)
-	}
+// Digits of a double in messages: of what a command says, and of what an expression has computed.
+const (
+	messageDigits  = 16
+	computedDigits = 6
+)
+
+func appendDouble(b []byte, f float64, style textStyle) []byte {
 	n := len(b)
-	b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	switch style {
+	case textTyped:
+		switch {
+		case math.IsNaN(f):
+			return append(b, "NaN"...)
+		case math.IsInf(f, 1):
+			return append(b, "Infinity"...)
+		case math.IsInf(f, -1):
+			return append(b, "-Infinity"...)
+		}
+		b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	case textMessage:
+		if b = appendDigits(b, f, messageDigits); math.IsNaN(f) || math.IsInf(f, 0) {
+			return b
+		}
+	default:
+		return appendDigits(b, f, computedDigits)
+	}
 	if strings.ContainsAny(string(b[n:]), ".e") {
 		return b
 	}
 	return append(b, ".0"...)
 }
 
+// appendDigits writes a double as C does by "%g" with so many digits.
+func appendDigits(b []byte, f float64, digits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "nan"...)
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	}
+	return fmt.Appendf(b, "%.*g", digits, f)
+}
+
 func appendDate(b []byte, ms int64, style textStyle) []byte {
-	if style == textMessage {
+	if style == textComputed && ms >= minISO && ms <= maxISO {
+		return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	}
+	if style != textTyped {
 		return append(strconv.AppendInt(append(b, "new Date("...), ms, 10), ')')
 	}
 	if ms < minISO || ms > maxISO {
@@ -244,6 +297,13 @@ const (
 
 func appendTextBinary(b []byte, v Value, style textStyle) []byte {
 	sub, data := v.Binary()
+	if style == textComputed {
+		b = append(strconv.AppendUint(append(b, "BinData("...), uint64(sub), 10), `, "`...)
+		if len(data) > maxShownBinary {
+			return append(append(b, strings.ToUpper(hex.EncodeToString(data[:shownBinary]))...), `...")`...)
+		}
+		return append(append(b, strings.ToUpper(hex.EncodeToString(data))...), `")`...)
+	}
 	if style == textMessage {
 		if sub == 4 && len(data) == 16 {
 			return append(append(append(b, `UUID("`...), uuidText(data)...), `")`...)

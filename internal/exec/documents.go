@@ -35,7 +35,7 @@ func (s *documentsStage) Next(context.Context) (bson.Doc, error) {
 	}
 	v := s.docs.Value()
 	if v.Type != bson.TypeObject {
-		return nil, mongoerr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'.", v, v.Type)
+		return nil, mongoerr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'.", v.Computed(), v.Type)
 	}
 	return v.Doc(), nil
 }

@@ -61,7 +61,7 @@ func (s *redactStage) document(dst []byte, d bson.Doc) ([]byte, bool, error) {
 		return dst, true, err
 	}
 	return dst, false, mongoerr.New(17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s",
-		shownValue(v))
+		v.Computed())
 }
 
 // descend appends d, a document or array, with the documents in it redacted.

@@ -34,18 +34,11 @@ func (s *replaceRootStage) Next(ctx context.Context) (bson.Doc, error) {
 			what = "'replacement document' "
 		}
 		return nil, mongoerr.New(40228, "%s must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. Input document: %s",
-			what, shownValue(v), v.Type, d)
+			what, v.Computed(), v.Type, d.Value().Computed())
 	}
 	out := append(s.buf[:0], v.Data...)
 	s.buf = reusable(out)
 	return out, s.op.carry(ctx, len(out))
-}
-
-func shownValue(v bson.Value) string {
-	if v.IsMissing() {
-		return "MISSING"
-	}
-	return v.String()
 }
 
 func (s *replaceRootStage) Close() error { return s.in.Close() }

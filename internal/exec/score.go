@@ -90,7 +90,7 @@ func (s *scoreStage) raw(d bson.Doc) (float64, error) {
 
 func scoreOf(v bson.Value) (float64, error) {
 	if !v.IsNumber() {
-		return 0, mongoerr.New(mongoerr.TypeMismatch, "Expected a number for the metadata field 'score', but got %s of type %s", shownValue(v), v.Type)
+		return 0, mongoerr.New(mongoerr.TypeMismatch, "Expected a number for the metadata field 'score', but got %s of type %s", v.Computed(), v.Type)
 	}
 	return v.AsDouble(), nil
 }

@@ -14,13 +14,13 @@ func accumulatorOperators() []Operator {
 	return []Operator{
 		{Name: "$avg", Since: "3.2", Doc: "The average of the numbers among the arguments.", Shape: spread(evalAvg)},
 		{Name: "$first", Since: "4.4", Doc: "The first element of an array.", Shape: endShape("$first", 0)},
-		{Name: "$firstN", Since: "5.2", Doc: "The first elements of an array.", Shape: nShape(firstN)},
+		{Name: "$firstN", Since: "5.2", Doc: "The first elements of an array.", Shape: nShape(5787801, firstN)},
 		{Name: "$last", Since: "4.4", Doc: "The last element of an array.", Shape: endShape("$last", -1)},
-		{Name: "$lastN", Since: "5.2", Doc: "The last elements of an array.", Shape: nShape(lastN)},
+		{Name: "$lastN", Since: "5.2", Doc: "The last elements of an array.", Shape: nShape(5787801, lastN)},
 		{Name: "$max", Since: "3.2", Doc: "The greatest of the arguments.", Shape: extreme(1)},
-		{Name: "$maxN", Since: "5.2", Doc: "The greatest elements of an array, in descending order.", Shape: nShape(extremeN(1))},
+		{Name: "$maxN", Since: "5.2", Doc: "The greatest elements of an array, in descending order.", Shape: nShape(5787900, extremeN(1))},
 		{Name: "$min", Since: "3.2", Doc: "The least of the arguments.", Shape: extreme(-1)},
-		{Name: "$minN", Since: "5.2", Doc: "The least elements of an array, in ascending order.", Shape: nShape(extremeN(-1))},
+		{Name: "$minN", Since: "5.2", Doc: "The least elements of an array, in ascending order.", Shape: nShape(5787900, extremeN(-1))},
 		{Name: "$stdDevPop", Since: "3.2", Doc: "The standard deviation of all the numbers among the arguments.", Shape: deviation(0)},
 		{Name: "$stdDevSamp", Since: "3.2", Doc: "The standard deviation of a sample, the numbers among the arguments.", Shape: deviation(1)},
 		{Name: "$sum", Since: "3.2", Doc: "The sum of the numbers among the arguments.", Shape: spread(evalSum)},
@@ -116,10 +116,11 @@ func endShape(op string, at int) unary {
 }
 
 // nShape takes {n, input} and picks of the input's elements.
-func nShape(pick func(env *Env, vs []bson.Value, n int) ([]bson.Value, error)) named {
+func nShape(notObject mongoerr.Code, pick func(env *Env, vs []bson.Value, n int) ([]bson.Value, error)) named {
 	return named{
 		params:    []param{{"n", 5787906}, {"input", 5787907}},
-		notObject: 5787801,
+		notObject: notObject,
+		echoes:    true,
 		unknown:   5787901,
 		of: func(env *Env, args []bson.Value) (bson.Value, error) {
 			n, err := CheckN(args[0])
@@ -144,7 +145,7 @@ func nShape(pick func(env *Env, vs []bson.Value, n int) ([]bson.Value, error)) n
 func CheckN(v bson.Value) (int, error) {
 	n, exact := v.AsInt64()
 	if !v.IsNumber() || !exact || n <= 0 {
-		return 0, mongoerr.New(7548606, "Value for 'n' must be a positive integer, but found %s", v)
+		return 0, mongoerr.New(7548606, "Value for 'n' must be a positive integer, but found %s", v.Computed())
 	}
 	return int(min(n, math.MaxInt32)), nil
 }

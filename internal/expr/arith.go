@@ -290,7 +290,7 @@ func positive(code mongoerr.Code) func(op string, v bson.Value) error {
 		if sign(v) > 0 || v.IsNaN() {
 			return nil
 		}
-		return mongoerr.New(code, "%s's argument must be a positive number, but is %s", op, v)
+		return mongoerr.New(code, "%s's argument must be a positive number, but is %s", op, inMessage(v))
 	}
 }
 

@@ -89,7 +89,7 @@ func evalIndexOfArray(env *Env, args []bson.Value) (bson.Value, error) {
 				[]string{"starting", "ending"}[i], v.Type, v)
 		}
 		if n < 0 {
-			return v, mongoerr.New(9711601, "$indexOfArray requires a nonnegative %s index, found: %s", []string{"starting", "ending"}[i], v)
+			return v, mongoerr.New(9711601, "$indexOfArray requires a nonnegative %s index, found: %s", []string{"starting", "ending"}[i], v.Computed())
 		}
 		bounds[i] = int(n)
 	}
@@ -111,7 +111,7 @@ func evalRange(env *Env, args []bson.Value) (bson.Value, error) {
 		}
 		n, ok := int32Of(v)
 		if !ok {
-			return v, mongoerr.New(mongoerr.Code(34444+2*i), "$range requires a %s value that can be represented as a 32-bit integer, found value: %s", names[i], v)
+			return v, mongoerr.New(mongoerr.Code(34444+2*i), "$range requires a %s value that can be represented as a 32-bit integer, found value: %s", names[i], v.Computed())
 		}
 		bounds[i] = int64(n)
 	}
@@ -211,7 +211,7 @@ func sliceArgument(v bson.Value, which string, code mongoerr.Code) (int64, error
 	}
 	n, ok := int32Of(v)
 	if !ok {
-		return 0, mongoerr.New(code+1, "%s argument to $slice can't be represented as a 32-bit integer: %s", which, v)
+		return 0, mongoerr.New(code+1, "%s argument to $slice can't be represented as a 32-bit integer: %s", which, v.Computed())
 	}
 	return int64(n), nil
 }

@@ -22,7 +22,7 @@ func bits(op string, none int64, f func(a, b int64) int64) nary {
 				return bson.Null, nil
 			}
 			if !isInt(v) {
-				return v, mongoerr.New(mongoerr.TypeMismatch, "%s only supports int and long operands, not: %s.", op, v.Type)
+				return v, mongoerr.New(mongoerr.TypeMismatch, "%s only supports int and long operands.", op)
 			}
 			long = long || v.Type == bson.TypeInt64
 			x, _ := v.AsInt64()

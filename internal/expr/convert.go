@@ -200,7 +200,7 @@ func (c *call) target(args []bson.Value) (target, error) {
 	}
 	if v := args[convertFormat]; !v.IsNullish() {
 		if v.Type != bson.TypeString {
-			return to, mongoerr.New(4341114, "$convert requires that 'format' be a string, found: %s with value %s", v.Type, v)
+			return to, mongoerr.New(4341114, "$convert requires that 'format' be a string, found: %s with value %s", v.Type, v.Computed())
 		}
 		if to.format = v.Str(); !slices.Contains([]string{"auto", "base64", "base64url", "utf8", "hex", "uuid"}, to.format) {
 			return to, mongoerr.New(4341125, "Invalid 'format' argument for $convert: %s", to.format)
@@ -208,7 +208,7 @@ func (c *call) target(args []bson.Value) (target, error) {
 	}
 	if v := args[convertByteOrder]; !v.IsNullish() {
 		if v.Type != bson.TypeString {
-			return to, mongoerr.New(9130001, "$convert requires that 'byteOrder' be a string, found: %s with value %s", v.Type, v)
+			return to, mongoerr.New(9130001, "$convert requires that 'byteOrder' be a string, found: %s with value %s", v.Type, v.Computed())
 		}
 		if v.Str() != "little" && v.Str() != "big" {
 			return to, mongoerr.New(9130002, "Invalid 'byteOrder' argument for $convert: %s", v.Str())

@@ -10,8 +10,13 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
+// errOverflow names the value, but not a long: MongoDB's message ends with the colon then.
 func errOverflow(v bson.Value) error {
-	return errConversion("Conversion would overflow target type in $convert with no onError value: %s", v)
+	shown := v.Computed()
+	if v.Type == bson.TypeInt64 {
+		shown = ""
+	}
+	return errConversion("Conversion would overflow target type in $convert with no onError value: %s", shown)
 }
 
 func errParseNumber(s, why string) error {
@@ -81,18 +86,27 @@ func parseInteger(s string, to target) (int64, error) {
 	if to.kind == bson.TypeInt32 {
 		bits = 32
 	}
-	digits := strings.TrimPrefix(strings.TrimPrefix(s, "-"), "+")
-	if strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X") {
-		return 0, errParseNumber(s, "Illegal hexadecimal input in $convert with no onError value")
+	if err := refuseHexadecimal(s); err != nil {
+		return 0, err
 	}
 	n, err := strconv.ParseInt(s, 10, bits)
 	switch {
+	case s == "" || s == "+" || s == "-":
+		return 0, errParseNumber(s, "No digits")
 	case errors.Is(err, strconv.ErrRange):
 		return 0, errParseNumber(s, "Overflow")
 	case err != nil:
 		return 0, errParseNumber(s, "Did not consume whole string.")
 	}
 	return n, nil
+}
+
+// refuseHexadecimal refuses what begins with 0x, and nothing else: a sign or a capital X lets it pass, for who reads the number to judge.
+func refuseHexadecimal(s string) error {
+	if strings.HasPrefix(s, "0x") {
+		return errConversion("Illegal hexadecimal input in $convert with no onError value: %s", s)
+	}
+	return nil
 }
 
 // binaryInteger reads the bytes of an integer: one, two or four, and eight for a long.
@@ -153,9 +167,16 @@ func toDouble(env *Env, v bson.Value, to target) (bson.Value, error) {
 }
 
 func parseDouble(s string) (float64, error) {
+	if err := refuseHexadecimal(s); err != nil {
+		return 0, err
+	}
 	switch {
 	case s == "":
 		return 0, errParseNumber(s, "Empty string")
+	case strings.IndexByte(" \t\n\v\f\r", s[0]) >= 0:
+		return 0, errParseNumber(s, "Leading whitespace")
+	case !beginsNumber(s):
+		return 0, errParseNumber(s, "Did not consume any digits")
 	case strings.Contains(s, "_"):
 		return 0, errParseNumber(s, "Did not consume whole string.")
 	}
@@ -172,6 +193,19 @@ func parseDouble(s string) (float64, error) {
 		return 0, errParseNumber(s, "Did not consume whole string.")
 	}
 	return f, nil
+}
+
+// beginsNumber says whether a double can be read from the beginning of s.
+func beginsNumber(s string) bool {
+	if s[0] == '+' || s[0] == '-' {
+		s = s[1:]
+	}
+	lower := strings.ToLower(s[:min(len(s), len("inf"))])
+	if lower == "inf" || lower == "nan" {
+		return true
+	}
+	s = strings.TrimPrefix(s, ".")
+	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
 func toDecimal(env *Env, v bson.Value) (bson.Value, error) {

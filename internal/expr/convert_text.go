@@ -35,6 +35,9 @@ func parseDecimal(s string) (bson.Decimal128, error) {
 	case "inf", "infinity":
 		return bson.DecimalInf(s[0] == '-'), nil
 	}
+	if s == "" {
+		return bson.Decimal128{}, errParseNumber(s, "Empty string")
+	}
 	m := decimalSyntax().FindStringSubmatch(s)
 	if m == nil {
 		return bson.Decimal128{}, errParseNumber(s, "Failed to parse string to decimal")
@@ -189,10 +192,15 @@ func toObjectID(v bson.Value) (bson.Value, error) {
 	case bson.TypeObjectID:
 		return v, nil
 	case bson.TypeString:
-		b, err := hex.DecodeString(v.Str())
-		if err != nil || len(b) != 12 {
-			return v, errConversion("Failed to parse objectId '%s' in $convert with no onError value: Invalid string length for parsing to OID, expected 24 but found %d",
-				v.Str(), len(v.Str()))
+		s := v.Str()
+		if len(s) != 24 {
+			return v, errConversion("Failed to parse objectId '%s' in $convert with no onError value: Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
+		}
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			at := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
+			_, n := utf8.DecodeRuneInString(s[at:])
+			return v, errConversion("Failed to parse objectId '%s' in $convert with no onError value: Invalid character found in hex string: %s", s, s[at:at+n])
 		}
 		return bson.Value{Type: bson.TypeObjectID, Data: b}, nil
 	}

@@ -40,7 +40,7 @@ const (
 
 func checkFormat(v bson.Value, op string, code mongoerr.Code, specifiers string) error {
 	if v.Type != bson.TypeString {
-		return mongoerr.New(code, "%s requires that 'format' be a string, found: %s with value %s", op, v.Type, v)
+		return mongoerr.New(code, "%s requires that 'format' be a string, found: %s with value %s", op, v.Type, v.Computed())
 	}
 	for f := v.Str(); ; {
 		i := strings.IndexByte(f, '%')

@@ -201,7 +201,7 @@ const maxBinYears = 100_000_000_000
 func binSize(v bson.Value, u DateUnit) (int64, error) {
 	n, exact := v.AsInt64()
 	if !v.IsNumber() || !exact {
-		return 0, mongoerr.New(5439017, "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s", v, v.Type)
+		return 0, mongoerr.New(5439017, "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s", v.Computed(), v.Type)
 	}
 	if n <= 0 {
 		return 0, mongoerr.New(5439018, "$dateTrunc requires 'binSize' to be greater than 0, but got value %d", n)

@@ -81,7 +81,7 @@ func (p *Parser) parseDatePart(op *Operator, arg bson.Value, scope *Scope) (*cal
 			}
 		}
 		if err == nil && c.args[0] == nil {
-			return nil, mongoerr.New(40539, "missing 'date' argument to %s, provided: %s", op.Name, arg)
+			return nil, mongoerr.New(40539, "missing 'date' argument to %s, provided: %s: %s", op.Name, op.Name, arg)
 		}
 	case arg.Type == bson.TypeArray:
 		if n := arg.Doc().Count(); n != 1 {

@@ -188,7 +188,7 @@ func addMillis(ms, n, unit int64) (int64, bool) {
 func datePartNumber(name string, v bson.Value) (int64, error) {
 	n, exact := v.AsInt64()
 	if !v.IsNumber() || !exact {
-		return 0, mongoerr.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, v.Type, v)
+		return 0, mongoerr.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, v.Type, v.Computed())
 	}
 	switch name {
 	case "year", "isoWeekYear", "second", "millisecond":

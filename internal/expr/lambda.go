@@ -195,10 +195,10 @@ func evalFilter(env *Env, l *lambda, array bson.Value) (bson.Value, error) {
 		if !v.IsNullish() {
 			n, ok := int32Of(v)
 			if !ok {
-				return v, mongoerr.New(327391, "$filter: limit must be represented as a 32-bit integral value: %s", v)
+				return v, mongoerr.New(327391, "$filter: limit must be represented as a 32-bit integral value: %s", v.Computed())
 			}
 			if n <= 0 {
-				return v, mongoerr.New(327392, "$filter: limit must be greater than 0: %s", v)
+				return v, mongoerr.New(327392, "$filter: limit must be greater than 0: %s", v.Computed())
 			}
 			limit = n
 		}

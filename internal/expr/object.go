@@ -66,7 +66,7 @@ func evalMergeObjects(env *Env, args []bson.Value) (bson.Value, error) {
 			continue
 		}
 		if v.Type != bson.TypeObject {
-			return v, mongoerr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", v, v.Type)
+			return v, mongoerr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", v.Computed(), v.Type)
 		}
 		for it := v.Doc().Iter(); it.Next(); {
 			f.set(it.Key(), it.Value())
@@ -135,7 +135,7 @@ func keyAndValueOf(v bson.Value) (string, bson.Value, error) {
 	}
 	key, value := v.Doc().Lookup("k"), v.Doc().Lookup("v")
 	if key.IsMissing() || value.IsMissing() {
-		return "", v, mongoerr.New(40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", v)
+		return "", v, mongoerr.New(40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", v.Computed())
 	}
 	if key.Type != bson.TypeString {
 		return "", v, mongoerr.New(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", key.Type)

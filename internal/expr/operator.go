@@ -294,6 +294,7 @@ type param struct {
 type named struct {
 	params    []param
 	notObject mongoerr.Code
+	echoes    bool // a message says what there is in the place of the object
 	unknown   mongoerr.Code
 	eval      func(env *Env, c *call) (bson.Value, error)
 	of        func(env *Env, args []bson.Value) (bson.Value, error) // instead of eval: all evaluated
@@ -301,7 +302,11 @@ type named struct {
 }
 
 func (s named) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
-	if arg.Type != bson.TypeObject {
+	switch {
+	case arg.Type == bson.TypeObject:
+	case s.echoes:
+		return nil, mongoerr.New(s.notObject, "specification must be an object; found %s: %s", op.Name, arg)
+	default:
 		return nil, mongoerr.New(s.notObject, "%s requires an object as an argument, found: %s", op.Name, arg.Type)
 	}
 	c := &call{op: op, args: make([]Expr, len(s.params)), names: s.names(), eval: s.eval, prepare: s.prepare}

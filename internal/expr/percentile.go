@@ -18,7 +18,11 @@ func percentileOperators() []Operator {
 func parsePercentile(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
 	median := op.Name == "$median"
 	if arg.Type != bson.TypeObject {
-		return nil, mongoerr.New(7436201, "specification must be an object; found %s: %s", op.Name, arg)
+		code := mongoerr.Code(7436200)
+		if median {
+			code = 7436201
+		}
+		return nil, mongoerr.New(code, "specification must be an object; found %s: %s", op.Name, arg)
 	}
 	c := &call{op: op, names: []string{"input", "method", "p"}, args: make([]Expr, 3)}
 	var method, ps bson.Value
@@ -46,25 +50,22 @@ func parsePercentile(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Exp
 	case method.IsMissing():
 		return nil, missingBSONField(op, "method")
 	}
-	if err := CheckPercentileMethod(op.Name, method); err != nil {
-		return nil, err
-	}
-	c.args[1] = plain(method)
 	points := []float64{0.5}
 	if !median {
 		e, err := p.Parse(ps, scope)
 		if err != nil {
 			return nil, err
 		}
-		v, ok := Constant(e)
-		if !ok {
-			return nil, mongoerr.New(7750300, "The $percentile 'p' field must be an array of constant values, but found value: %s.", ps)
-		}
-		if points, err = CheckPercentiles(v); err != nil {
+		if points, err = Percentiles(e, ps); err != nil {
 			return nil, err
 		}
+		v, _ := Constant(e)
 		c.args[2] = plain(v)
 	}
+	if err := CheckPercentileMethod(op.Name, method); err != nil {
+		return nil, err
+	}
+	c.args[1] = plain(method)
 	c.eval = func(env *Env, c *call) (bson.Value, error) { return evalPercentile(env, c, points, median) }
 	return c, nil
 }
@@ -79,25 +80,30 @@ func CheckPercentileMethod(op string, v bson.Value) error {
 		return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.method' is the wrong type '%s', expected type 'string'", op, v.Type)
 	}
 	if v.Str() != "approximate" {
-		return mongoerr.New(mongoerr.BadValue, "Currently only 'approximate' can be used as percentile 'method'.")
+		return mongoerr.New(mongoerr.BadValue, "Currently only 'approximate' can be used as a percentile 'method'.")
 	}
 	return nil
 }
 
-// CheckPercentiles reads the p of $percentile.
-func CheckPercentiles(v bson.Value) ([]float64, error) {
+// Percentiles reads the p of $percentile, which was parsed of what was said.
+func Percentiles(p Expr, said bson.Value) ([]float64, error) {
+	v, ok := Constant(p)
+	if !ok {
+		return nil, mongoerr.New(7750300, "The $percentile 'p' field must be an array of constant values, but found value: %s.", said)
+	}
+	const want = "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s"
 	if v.Type != bson.TypeArray || v.Doc().IsEmpty() {
-		return nil, mongoerr.New(7750301, "The $percentile 'p' field must be a non-empty array of constant values, but found value: %s.", v)
+		return nil, mongoerr.New(7750301, want, v.Computed())
 	}
 	var out []float64
 	for it := v.Doc().Iter(); it.Next(); {
 		p := it.Value()
 		if !p.IsNumber() {
-			return nil, mongoerr.New(7750302, "The $percentile 'p' field must be an array of numeric values from [0.0, 1.0] range, but found: %s", p)
+			return nil, mongoerr.New(7750302, want, p.Computed())
 		}
 		f := p.AsDouble()
 		if !(f >= 0 && f <= 1) {
-			return nil, mongoerr.New(7750303, "The $percentile 'p' field must be an array of numeric values from [0.0, 1.0] range, but found: %s", p)
+			return nil, mongoerr.New(7750303, want, p.Computed())
 		}
 		out = append(out, f)
 	}

@@ -20,9 +20,9 @@ func evalLog(env *Env, v, base bson.Value) (bson.Value, error) {
 	case !base.IsNumber():
 		return v, mongoerr.New(28757, "$log's base must be numeric, not %s", base.Type)
 	case sign(v) <= 0 && !v.IsNaN():
-		return v, mongoerr.New(28758, "$log's argument must be a positive number, but is %s", v)
+		return v, mongoerr.New(28758, "$log's argument must be a positive number, but is %s", inMessage(v))
 	case (sign(base) <= 0 || bson.CompareNumbers(base, bson.Int32(1)) == 0) && !base.IsNaN():
-		return v, mongoerr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", base)
+		return v, mongoerr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", inMessage(base))
 	}
 	if v.Type == bson.TypeDecimal || base.Type == bson.TypeDecimal {
 		if v.IsNaN() || base.IsNaN() {
@@ -173,12 +173,9 @@ func roundTo(op string, mode apd.Rounder) func(env *Env, args []bson.Value) (bso
 				return v, mongoerr.New(16004, "can't convert from BSON type %s to long", p.Type)
 			}
 			if _, err := coerceLong(p); err != nil {
-				return v, mongoerr.New(31109, "Can't coerce out of range value %s to long", p)
+				return v, mongoerr.New(31109, "Can't coerce out of range value %s to long", p.Computed())
 			}
 			n, ok := int32Of(p)
-			if !ok && p.IsIntegral() {
-				return v, mongoerr.New(51083, "cannot apply %s with precision value %s value must be in [-20, 100]", op, p)
-			}
 			if !ok {
 				return v, mongoerr.New(51082, "precision argument to  %s must be a integral value", op)
 			}

@@ -202,9 +202,9 @@ func parseSetEquals(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr
 		return nil, mongoerr.New(17045, "$setEquals needs at least two arguments had: %d", len(args))
 	}
 	return &call{op: op, args: args, eval: evalSetEquals, prepare: func(_ *Parser, c *call) error {
-		for _, e := range c.args {
+		for i, e := range c.args {
 			if v, ok := Constant(e); ok && v.Type != bson.TypeArray {
-				return mongoerr.New(5887502, "All operands of $setEquals must be arrays. %s is of type: %s", v, v.Type)
+				return mongoerr.New(5887502, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", i+1, v.Type)
 			}
 		}
 		return nil

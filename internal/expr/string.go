@@ -187,7 +187,7 @@ func trim(env *Env, c *call, input, chars bson.Value, left, right bool) (bson.Va
 		return bson.Null, nil
 	}
 	if input.Type != bson.TypeString {
-		return input, mongoerr.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.", c.op.Name, input, input.Type)
+		return input, mongoerr.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.", c.op.Name, input.Computed(), input.Type)
 	}
 	set := whiteSpace
 	if c.args[1] != nil {

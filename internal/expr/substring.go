@@ -68,7 +68,7 @@ func cutBytes(env *Env, op, s string, start, n int64) (bson.Value, error) {
 
 // coerceLong is a number as a long: doubles are cut off, decimals rounded.
 func coerceLong(v bson.Value) (int64, error) {
-	outOfRange := mongoerr.New(31109, "Can't coerce out of range value %s to long", v)
+	outOfRange := mongoerr.New(31109, "Can't coerce out of range value %s to long", v.Computed())
 	switch v.Type {
 	case bson.TypeDouble:
 		f := v.Double()
@@ -102,14 +102,14 @@ func evalSubstrCP(env *Env, args []bson.Value) (bson.Value, error) {
 		return at, mongoerr.New(34450, "$substrCP: starting index must be a numeric type (is BSON type %s)", at.Type)
 	}
 	if !whole {
-		return at, mongoerr.New(34451, "$substrCP: starting index cannot be represented as a 32-bit integral value: %s", at)
+		return at, mongoerr.New(34451, "$substrCP: starting index cannot be represented as a 32-bit integral value: %s", at.Computed())
 	}
 	count, whole := int32Of(n)
 	switch {
 	case !n.IsNumber():
 		return n, mongoerr.New(34452, "$substrCP: length must be a numeric type (is BSON type %s)", n.Type)
 	case !whole:
-		return n, mongoerr.New(34453, "$substrCP: length cannot be represented as a 32-bit integral value: %s", n)
+		return n, mongoerr.New(34453, "$substrCP: length cannot be represented as a 32-bit integral value: %s", n.Computed())
 	case count < 0:
 		return n, mongoerr.New(34454, "$substrCP: length must be a nonnegative integer.")
 	case start < 0:
@@ -145,10 +145,10 @@ func findArguments(op string, code mongoerr.Code, args []bson.Value) (s, sub str
 		which := []string{"starting", "ending"}[i]
 		n, whole := int32Of(v)
 		if !whole {
-			return "", "", bounds, false, mongoerr.New(40096, "%s requires an integral %s index, found a value of type: %s, with value: %s", op, which, v.Type, v)
+			return "", "", bounds, false, mongoerr.New(40096, "%s requires an integral %s index, found a value of type: %s, with value: %s", op, which, v.Type, v.Computed())
 		}
 		if n < 0 {
-			return "", "", bounds, false, mongoerr.New(40097, "%s requires a nonnegative %s index, found: %s", op, which, v)
+			return "", "", bounds, false, mongoerr.New(40097, "%s requires a nonnegative %s index, found: %s", op, which, v.Computed())
 		}
 		bounds[i] = int64(n)
 	}

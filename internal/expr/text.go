@@ -61,6 +61,14 @@ func numberText(v bson.Value) string {
 	return doubleText(v.Double())
 }
 
+// inMessage is a number as messages about mathematics show it: as the double, or decimal, that is computed with.
+func inMessage(v bson.Value) string {
+	if v.Type != bson.TypeDecimal {
+		v = bson.Double(v.AsDouble())
+	}
+	return v.Computed()
+}
+
 // doubleText is the shortest text that reads back as f.
 func doubleText(f float64) string {
 	switch {

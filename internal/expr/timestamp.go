@@ -18,7 +18,7 @@ func timestampPart(op string, code mongoerr.Code, part func(t, i uint32) uint32)
 			return bson.Null, nil
 		}
 		if v.Type != bson.TypeTimestamp {
-			return v, mongoerr.New(code, "%s requires argument to be a timestamp, but was of type: %s", op, v.Type)
+			return v, mongoerr.New(code, " Argument to %s must be a timestamp, but is %s", op, v.Type)
 		}
 		return env.Int64(int64(part(v.Timestamp()))), nil
 	}

@@ -43,7 +43,7 @@ func within(text string, low, high float64, ends bool) func(op string, v bson.Va
 		if a > 0 && b < 0 || ends && a >= 0 && b <= 0 {
 			return nil
 		}
-		return mongoerr.New(50989, "cannot apply %s to %s, value must be in %s", op, v, text)
+		return mongoerr.New(50989, "cannot apply %s to %s, value must be in %s", op, inMessage(v), text)
 	}
 }
 

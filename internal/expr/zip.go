@@ -78,7 +78,7 @@ func evalZip(env *Env, c *call) (bson.Value, error) {
 			return bson.Null, nil
 		}
 		if v.Type != bson.TypeArray {
-			return v, mongoerr.New(34468, "$zip found a non-array expression in input: %s", v)
+			return v, mongoerr.New(34468, "$zip found a non-array expression in input: %s", v.Computed())
 		}
 		n := v.Doc().Count()
 		if length < 0 || longest && n > length || !longest && n < length {

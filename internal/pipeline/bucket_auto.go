@@ -56,7 +56,7 @@ func (b *BucketAuto) read(p *parsing, name string, v bson.Value) (err error) {
 		}
 		b.Granularity, err = granularityNamed(v.Str())
 	default:
-		err = mongoerr.New(40245, "Unrecognized option to $bucketAuto: %s.", name)
+		err = mongoerr.New(40245, "Unrecognized option to $bucketAuto: %s", name)
 	}
 	return err
 }

@@ -14,11 +14,14 @@ type Documents struct {
 }
 
 func parseDocuments(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type == bson.TypeObject && arg.Doc().IsEmpty() { // MongoDB makes it a field of a projection
+		return nil, mongoerr.New(51270, "Invalid empty sub-projection: _tempDocumentsField")
+	}
 	e, err := p.Exprs.Parse(arg, p.Scope)
 	if err != nil {
 		return nil, err
 	}
-	if v, constant := expr.Constant(e); constant && v.Type != bson.TypeArray {
+	if v, constant := expr.Constant(e); constant && v.Type != bson.TypeArray && p.NS.Coll == "" { // on a collection it is refused for that
 		return nil, mongoerr.New(5858203, "an array is expected")
 	}
 	return one(&Documents{written{"$documents", arg}, e}), nil

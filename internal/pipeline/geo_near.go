@@ -35,18 +35,16 @@ func parseGeoNear(p *parsing, arg bson.Value) ([]Stage, error) {
 		return nil, mongoerr.New(10065, "invalid parameter: expected an object ($geoNear)")
 	}
 	g := &GeoNear{written: written{"$geoNear", arg}, Multiplier: 1}
-	if arg.Type == bson.TypeObject {
-		if err := refuseFormer(arg.Doc()); err != nil {
+	if err := refuseFormer(arg.Doc()); err != nil {
+		return nil, err
+	}
+	if arg.Type == bson.TypeArray || arg.Doc().Lookup("near").IsMissing() {
+		return nil, mongoerr.New(5860400, "$geoNear requires a 'near' argument")
+	}
+	for it := arg.Doc().Iter(); it.Next(); {
+		if err := g.read(p, it.Key(), it.Value()); err != nil {
 			return nil, err
 		}
-		for it := arg.Doc().Iter(); it.Next(); {
-			if err := g.read(p, it.Key(), it.Value()); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if g.Near == nil {
-		return nil, mongoerr.New(5860400, "$geoNear requires a 'near' argument")
 	}
 	return one(g), nil
 }

@@ -26,6 +26,9 @@ func parseGraphLookup(p *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the $graphLookup stage specification must be an object, but found %s", arg.Type)
 	}
+	if arg.Doc().Lookup("from").IsMissing() {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "missing 'from' option to $graphLookup stage specification: %s", arg)
+	}
 	g := &GraphLookup{written: written{"$graphLookup", arg}, From: namespace.NS{DB: p.NS.DB}, MaxDepth: -1}
 	for it := arg.Doc().Iter(); it.Next(); {
 		if err := g.read(p, it.Key(), it.Value()); err != nil {

@@ -206,6 +206,9 @@ func (p *parsing) checkPositions(rows []*Row, empty int) error {
 	for i, row := range rows {
 		switch {
 		case row.collectionless && i == 0 && p.NS.Coll != "":
+			if row.Name == "$documents" {
+				return mongoerr.New(mongoerr.InvalidNamespace, "'$documents' can only be run with {aggregate: 1}")
+			}
 			return mongoerr.New(mongoerr.InvalidNamespace, "%s must be run against the database with {aggregate: 1}", shown(row.Name))
 		case row.Name == "$geoNear":
 			if i > empty {

@@ -131,7 +131,7 @@ func (s *stage) apply(buf []byte, d bson.Doc, env *expr.Env) (bson.Doc, error) {
 	}
 	if v.Type != bson.TypeObject {
 		return nil, mongoerr.New(40228, "'%s' expression  must evaluate to an object, but resulting value was: %s. Type of resulting "+
-			"value: '%s'. Input document: %s", rootName(s.name), v, v.Type, d)
+			"value: '%s'. Input document: %s", rootName(s.name), v.Computed(), v.Type, d.Value().Computed())
 	}
 	return append(buf, v.Data...), nil
 }

@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // sections are the first words of the commands in testdata.
@@ -49,14 +47,14 @@ func TestEveryOperatorHasCases(t *testing.T) {
 	}
 }
 
-// TestManyFields parses and applies a modifier of very many fields, which come in the worst order, in a time that nobody notices.
+// TestManyFields parses and applies a modifier of very many fields, which come in the worst order. Where each field looks at all others,
+// the test runs into the time limit of the package.
 func TestManyFields(t *testing.T) {
-	const fields = 100_000
+	const fields = 400_000
 	b := bson.Build().Object("$set")
 	for i := range fields {
 		b.Int32(fmt.Sprintf("f%06d", fields-i), int32(i))
 	}
-	start := clock.Wall().Now()
 	l := newLanguage()
 	u, err := l.updates.Parse(b.End().Doc().Value(), Options{})
 	if err != nil {
@@ -65,8 +63,5 @@ func TestManyFields(t *testing.T) {
 	out, _, err := u.Apply(nil, bson.MustDoc(`{_id: 1}`), Args{Env: l.env})
 	if err != nil || out.Count() != fields+1 || out.Lookup("f000001").Int32() != fields-1 {
 		t.Error(out.Count(), err)
-	}
-	if d := clock.Since(clock.Wall(), start); d > 5*time.Second {
-		t.Errorf("it took %v", d)
 	}
 }

@@ -120,11 +120,15 @@ func (op *Op) pipelineArg(a *Args) bson.Value {
 }
 
 func (op *Op) readCursor(a *Args, r *aggregateRequest) (given bool) {
-	doc, ok := a.typed("cursor", bson.TypeObject)
-	if !ok {
+	v := a.Value("cursor")
+	switch {
+	case v.IsNullish():
+		return false
+	case v.Type != bson.TypeObject:
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "cursor field must be missing or an object").Unparsed())
 		return false
 	}
-	c := NewArgs("aggregate.cursor", doc.Doc())
+	c := NewArgs("cursor", v.Doc())
 	r.cursor.batch, r.cursor.batchGiven = c.IntIn("batchSize", 0, math.MaxInt64)
 	if err := c.Done(); err != nil {
 		a.Fail(err)

@@ -89,6 +89,12 @@ func (a *Args) first() (key string, v bson.Value) {
 	return a.fields[0].key, a.fields[0].v
 }
 
+// as says what messages call the fields read from here on, where that is not the name of the command.
+func (a *Args) as(path string) *Args {
+	a.path = path
+	return a
+}
+
 // Doc is the whole document.
 func (a *Args) Document() bson.Doc { return a.doc }
 
@@ -179,6 +185,19 @@ func (a *Args) wrongType(key string, got bson.Type, want []bson.Type) error {
 func (a *Args) Doc(key string) bson.Doc {
 	v, ok := a.typed(key, bson.TypeObject)
 	if !ok {
+		return nil
+	}
+	return v.Doc()
+}
+
+// owned is Doc for the fields of a find that MongoDB copies: a wrong type has another message.
+func (a *Args) owned(key string) bson.Doc {
+	v := a.Value(key)
+	switch {
+	case v.IsNullish():
+		return nil
+	case v.Type != bson.TypeObject:
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Expected field %sto be of type object", key).Unparsed())
 		return nil
 	}
 	return v.Doc()

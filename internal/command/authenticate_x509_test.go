@@ -40,7 +40,7 @@ func TestLoginByCertificate(t *testing.T) {
 		{"a member", &certificate.Peer{Subject: member, Member: true}, "$external", `{authenticate: 1, mechanism: "MONGODB-X509"}`, `{ dbname: "$external", user: "` + member + `", ok: 1.0 }`, true, "__system"},
 		{"a member where members have keys", &certificate.Peer{Subject: member, Member: true}, "$external", `{authenticate: 1, mechanism: "MONGODB-X509"}`, failed, false, ""},
 		{"another mechanism", &certificate.Peer{Subject: ann}, "$external", `{authenticate: 1, mechanism: "MONGODB-CR", user: "x", nonce: "y", key: "z"}`, failed, false, ""},
-		{"no mechanism", &certificate.Peer{Subject: ann}, "$external", `{authenticate: 1}`, "40414 Location40414: BSON field 'authenticate.mechanism' is missing but a required field", false, ""},
+		{"no mechanism", &certificate.Peer{Subject: ann}, "$external", `{authenticate: 1}`, "40414 IDLFailedToParse: BSON field 'authenticate.mechanism' is missing but a required field", false, ""},
 		{"a hello", &certificate.Peer{Subject: ann}, "admin", `{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: "MONGODB-X509", db: "$external"}}`, `speculativeAuthenticate: { dbname: "$external", user: "` + ann + `" }`, false, ann},
 		{"a hello of nobody", &certificate.Peer{Subject: "CN=bob"}, "admin", `{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: "MONGODB-X509"}}`, `readOnly: false, ok: 1.0`, false, ""},
 	} {

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"math"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -37,9 +39,9 @@ func parseBulkOp(a *Args, d bson.Doc) (o bulkOp, err error) {
 	case "delete":
 		o.kind = bulkDelete
 	default:
-		return o, mongoerr.New(40415, "BSON field 'bulkWrite.ops.%s' is an unknown field.", kind)
+		return o, mongoerr.New(40415, "BSON field 'bulkWrite.%s' is an unknown field.", kind)
 	}
-	o.target, _ = a.Int(kind)
+	o.target, _ = a.IntIn(kind, 0, math.MaxInt32)
 	a.Required(kind)
 	if o.kind == bulkInsert {
 		return o, a.Done()

@@ -105,11 +105,16 @@ func parseBulkTarget(d bson.Doc, kept func(namespace.NS) namespace.NS) (t bulkTa
 	t.expected = a.collectionUUID(t.ns)
 	a.noEncryption()
 	a.Ignore("isTimeseriesNamespace", "shardVersion", "databaseVersion")
-	a.Required("ns")
-	if err := a.Done(); err != nil {
+	switch err := a.Done(); {
+	case err != nil:
 		return t, err
+	case !a.Has("ns"):
+		a.Required("ns")
+		return t, a.Err()
+	case t.ns.Check() != nil:
+		return t, mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified for bulkWrite: '%s'", t.ns)
 	}
-	return t, t.ns.Check()
+	return t, nil
 }
 
 // parseOps checks every op before the first is run. The statements are read again when their turn comes, so that a large
@@ -122,7 +127,7 @@ func (b *bulk) parseOps(docs []bson.Doc) error {
 		if err != nil {
 			return err
 		}
-		if o.target < 0 || o.target >= int64(len(b.targets)) {
+		if o.target >= int64(len(b.targets)) {
 			return mongoerr.New(mongoerr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", d)
 		}
 		switch o.kind {

@@ -107,6 +107,7 @@ func (r *distinctRequest) during() string {
 func (op *Op) parseDistinct(a *Args) (distinctRequest, error) {
 	r := distinctRequest{call: op.call()}
 	r.NS = a.Collection(op.DB)
+	a.as("distinctCommandRequest")
 	r.Key, _ = a.String("key")
 	r.Filter = a.Doc("query")
 	r.Hint = hint(a)

@@ -57,13 +57,11 @@ func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) 
 	s.refused = collateStatement(a, "collation", s.call)
 	a.Ignore("sampleId")
 	a.Required("q")
-	switch n, exact := limit.AsInt64(); {
+	switch n := limit.AsDouble(); { // of any type: what is no number is 0
 	case limit.IsNullish():
 		a.Fail(mongoerr.New(40414, "BSON field 'delete.deletes.limit' is missing but a required field").Unparsed())
-	case !limit.IsNumber():
-		a.Fail(a.wrongType("limit", limit.Type, []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal}))
-	case !exact || n != 0 && n != 1:
-		a.Fail(mongoerr.New(mongoerr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", limit).Unparsed())
+	case n != 0 && n != 1:
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", bson.Double(n).Computed()).Unparsed())
 	default:
 		s.Multi = n == 0
 	}

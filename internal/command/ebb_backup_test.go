@@ -84,8 +84,8 @@ func TestBackupRefuses(t *testing.T) {
 	for command, want := range map[string]string{
 		`{ebbBackup: 1}`:                   "TypeMismatch",
 		`{ebbBackup: "nothing"}`:           "BadValue",
-		`{ebbBackup: "begin", fast: true}`: "Location40415",
-		`{ebbBackup: "files"}`:             "Location40414",
+		`{ebbBackup: "begin", fast: true}`: "IDLUnknownField",
+		`{ebbBackup: "files"}`:             "IDLFailedToParse",
 		`{ebbBackup: "files", id: "0"}`:    "CursorNotFound",
 		`{ebbBackup: "end", id: "0"}`:      "CursorNotFound",
 		`{ebbBackup: "read", id: "ID", name: "../../etc/passwd", offset: 0, bytes: 10}`:  "NoSuchKey",
@@ -93,7 +93,7 @@ func TestBackupRefuses(t *testing.T) {
 		`{ebbBackup: "read", id: "ID", name: "EBB-FORMAT", offset: 0, bytes: 100000000}`: "BadValue",
 		`{ebbBackup: "read", id: "ID", name: "EBB-FORMAT", offset: 0, bytes: 0}`:         "BadValue",
 		`{ebbBackup: "digest", id: "ID", name: "EBB-FORMAT/../EBB-SYNCED"}`:              "NoSuchKey",
-		`{ebbBackup: "digest", id: "ID"}`:                                                "Location40414",
+		`{ebbBackup: "digest", id: "ID"}`:                                                "IDLFailedToParse",
 	} {
 		doc := bson.MustDoc(command)
 		if got := doc.Lookup("id"); got.Type == bson.TypeString && got.Str() == "ID" {

@@ -66,11 +66,12 @@ func find(op *Op) (bson.Doc, error) {
 func (op *Op) parseFind(a *Args, r *findRequest) error {
 	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages()}
 	r.NS = a.Collection(op.DB)
+	a.as("FindCommandRequest")
 	if r.Filter = a.Doc("filter"); r.Filter == nil && a.Value("filter").Type == bson.TypeNull {
 		a.Fail(a.wrongType("filter", bson.TypeNull, []bson.Type{bson.TypeObject})) // the one field of find that null does not leave out
 	}
-	r.Sort = a.Doc("sort")
-	r.Projection = a.Doc("projection")
+	r.Sort = a.owned("sort")
+	r.Projection = a.owned("projection")
 	r.Skip, _ = a.Limit("skip")
 	r.Limit, _ = a.Limit("limit")
 	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
@@ -88,7 +89,7 @@ func (op *Op) parseFind(a *Args, r *findRequest) error {
 // parseRare reads the fields that are not everyday.
 func (r *findRequest) parseRare(a *Args) {
 	r.Hint = hint(a)
-	r.Min, r.Max = a.Doc("min"), a.Doc("max")
+	r.Min, r.Max = a.owned("min"), a.owned("max")
 	r.ReturnKey = a.SafeBool("returnKey", false)
 	r.ShowRecordID = a.SafeBool("showRecordId", false)
 	r.call.Let = a.Doc("let")

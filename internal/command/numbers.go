@@ -24,9 +24,9 @@ func (a *Args) IntIn(key string, low, high int64) (n int64, ok bool) {
 	switch {
 	case !ok:
 	case n < low:
-		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s.%s' value must be >= %d, actual value '%d'", a.path, key, low, n).Unparsed())
+		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be >= %d, actual value '%d'", key, low, n).Unparsed())
 	case n > high:
-		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s.%s' value must be <= %d, actual value '%d'", a.path, key, high, n).Unparsed())
+		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be <= %d, actual value '%d'", key, high, n).Unparsed())
 	}
 	return n, ok
 }

@@ -364,6 +364,13 @@ const (
 	StaleConfig                                                 Code = 13388
 	OutOfDiskSpace                                              Code = 14031
 	SearchNotEnabled                                            Code = 31082
+	LegacyNotPrimary                                            Code = 10058
+	IndexKeyTooLong                                             Code = 17280
+	NamespaceCannotBeSharded                                    Code = 28769
+	IDLDuplicateField                                           Code = 40413
+	IDLFailedToParse                                            Code = 40414
+	IDLUnknownField                                             Code = 40415
+	ClientMarkedKilled                                          Code = 46841
 	NotARetryableWriteCommand                                   Code = 50768
 )
 
@@ -730,5 +737,12 @@ var names = map[Code]string{
 	StaleConfig:                                                 "StaleConfig",
 	OutOfDiskSpace:                                              "OutOfDiskSpace",
 	SearchNotEnabled:                                            "SearchNotEnabled",
+	LegacyNotPrimary:                                            "LegacyNotPrimary",
+	IndexKeyTooLong:                                             "OBSOLETE_KeyTooLong",
+	NamespaceCannotBeSharded:                                    "NamespaceCannotBeSharded",
+	IDLDuplicateField:                                           "IDLDuplicateField",
+	IDLFailedToParse:                                            "IDLFailedToParse",
+	IDLUnknownField:                                             "IDLUnknownField",
+	ClientMarkedKilled:                                          "ClientMarkedKilled",
 	NotARetryableWriteCommand:                                   "NotARetryableWriteCommand",
 }

@@ -111,7 +111,7 @@ check('difference 10: usePowerOf2Sizes is accepted on a collection with a TTL', 
   same(db.runCommand({ collMod: 'd10', usePowerOf2Sizes: false }).ok, 1);
   same(db.d10.stats().userFlags, 1);
   db.createCollection('d10_plain');
-  refused(db, { collMod: 'd10_plain', usePowerOf2Sizes: false }, 40415, 'Location40415');
+  refused(db, { collMod: 'd10_plain', usePowerOf2Sizes: false }, 40415, 'IDLUnknownField');
   same(db.d10_plain.stats().userFlags, undefined);
 });
 

@@ -93,7 +93,7 @@ check('a duplicate key has its code', () => {
 
 check('unknown commands and fields are refused', () => {
   refused(db, { thereIsNoSuchCommand: 1 }, 59, 'CommandNotFound');
-  refused(db, { find: 'people', thereIsNoSuchField: 1 }, 40415, 'Location40415');
+  refused(db, { find: 'people', thereIsNoSuchField: 1 }, 40415, 'IDLUnknownField');
   refused(db, { find: 'people', filter: { $nope: 1 } }, 2, 'BadValue');
 });
 

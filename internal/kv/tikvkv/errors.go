@@ -46,7 +46,7 @@ var (
 )
 
 // keyTooLong is what MongoDB said before 4.2 of an entry of an index that was longer than its limit.
-const keyTooLong mongoerr.Code = 17280
+const keyTooLong = mongoerr.IndexKeyTooLong
 
 // errLongKey refuses what has a key that is too long for TiKV: an entry of an index most often.
 func errLongKey(size int) error {

@@ -88,14 +88,14 @@ func (b browsers) absent(ctx context.Context) error {
 	return errElsewhere
 }
 
-// Connect implements console.Commands.
-func (b browsers) Connect(id int64, remote, local string) *command.Conn {
+// ConnectOwn implements console.Commands.
+func (b browsers) ConnectOwn(id int64, remote, local string) *command.Conn {
 	d := b.enter(context.Background())
 	if d == nil {
 		return command.NewConn(id, remote, local)
 	}
 	defer d.Leave()
-	return d.commands.Connect(id, remote, local)
+	return d.commands.ConnectOwn(id, remote, local)
 }
 
 // Disconnect implements console.Commands. One that has begun at another database was forgotten with it.

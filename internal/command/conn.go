@@ -62,6 +62,8 @@ type Conn struct {
 	appliedUUID *[16]byte
 	// routed says that another server hands a client's requests on by the connection.
 	routed bool
+	// own says that it is the server's console or its metrics that ask, in somebody's name.
+	own bool
 	// hasWritten says that a write on a member of a replica set has ended on the connection.
 	hasWritten bool
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
@@ -151,6 +153,13 @@ type connections struct {
 		sync.Mutex
 		open map[int64]*Conn
 	}
+}
+
+// ConnectOwn is Connect for the server's console and its metrics, of which less is asked than of clients.
+func (s *Server) ConnectOwn(id int64, remote, local string) *Conn {
+	c := s.Connect(id, remote, local)
+	c.own = true
+	return c
 }
 
 // Connect begins a connection, which counts until Disconnect.

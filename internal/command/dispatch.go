@@ -137,6 +137,9 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 			return nil, err
 		}
 	}
+	if err := op.checkSaysAPI(); err != nil {
+		return nil, err
+	}
 	if req.NoReply {
 		op.WriteConcern.Buffered, op.WriteConcern.Unacknowledged = true, true
 	}

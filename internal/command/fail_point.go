@@ -32,9 +32,11 @@ type FailPoints struct {
 	byName map[string]*failpoint.Point
 }
 
-// AddFailPoints makes the fail points, and shows them as parameters, and has a test turn c. It is nil unless enableTestCommands is set.
+// AddFailPoints makes the fail points, and shows them as parameters, and has a test turn c. It is nil unless enableTestCommands is set, and the
+// parameters for tests are gone then.
 func AddFailPoints(r *parameter.Registry, c clock.Clock) *FailPoints {
 	if p := r.Lookup("enableTestCommands"); p == nil || !p.Get().Bool() {
+		r.Remove(acceptAPI2Name)
 		return nil
 	}
 	f := &FailPoints{Clock: clock.NewTurned(c)}

@@ -64,6 +64,7 @@ func New(c Config, s Services) *Server {
 	})
 	srv.Sessions.Over = srv.logTransaction
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
+	srv.requireAPI = s.Params.Lookup(requireAPIName)
 	srv.roleAccess = s.Params.Lookup(roleAccessName)
 	srv.queryStatsRate = s.Params.Lookup(queryStatsRateName)
 	s.Query.Server = srv

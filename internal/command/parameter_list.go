@@ -26,6 +26,8 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewBool(r, auditSuccessName, parameter.Both, false)
 	parameter.NewBool(r, roleAccessName, parameter.Both, true)
 	parameter.NewBool(r, "enableTestCommands", parameter.Startup, false)
+	parameter.NewBool(r, requireAPIName, parameter.Both, false)
+	parameter.NewBool(r, acceptAPI2Name, parameter.Both, false)
 	parameter.NewFixed(r, "maxBSONDepth", bson.Int32(180))
 	parameter.NewFixed(r, "mongotHost", bson.String(""))
 	parameter.NewFixed(r, "searchIndexManagementHostAndPort", bson.String(""))

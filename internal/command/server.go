@@ -149,6 +149,8 @@ type Server struct {
 	// builders numbers those who build indexes.
 	builders builders
 	diskUse  *parameter.Parameter
+	// requireAPI says whether clients have to say a version of the stable API.
+	requireAPI *parameter.Parameter
 	// roleAccess says whether expressions may ask for the roles of their user.
 	roleAccess *parameter.Parameter
 	machine    sync.Once

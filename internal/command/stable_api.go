@@ -13,13 +13,34 @@ func (op *Op) readAPIVersion(a *Args) {
 	op.versioned, op.APIStrict = given, a.Bool("apiStrict", false)
 	a.Bool("apiDeprecationErrors", false)
 	switch {
-	case given && version != "1":
+	case given && version == "2" && !op.takesVersion2():
+		a.Fail(mongoerr.New(mongoerr.APIVersionError, "Cannot accept API version 2"))
+	case given && version != "1" && version != "2":
 		a.Fail(mongoerr.New(mongoerr.APIVersionError, "API version must be \"1\""))
 	case !given && (strict || deprecation):
 		a.Fail(mongoerr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"))
 	case op.APIStrict:
-		a.Fail(op.checkStable(a))
+		a.Fail(op.checkStable(a, version))
 	}
+}
+
+// requireAPIName is the parameter that has clients say a version of the stable API with each command, and acceptAPI2Name the one that lets tests
+// say a second version, in which there is nothing but a command for tests.
+const requireAPIName, acceptAPI2Name = "requireApiVersion", "acceptApiVersion2"
+
+// takesVersion2 says whether a command may say the second version of the stable API. Only a server for tests knows the parameter.
+func (op *Op) takesVersion2() bool {
+	p := op.Params.Lookup(acceptAPI2Name)
+	return p != nil && p.Get().Bool()
+}
+
+// checkSaysAPI refuses a client's command that says no version of the stable API where all have to. Other members of the replica set, the server
+// itself, its console, its metrics and what an applyOps holds need not.
+func (op *Op) checkSaysAPI() error {
+	if op.versioned || !op.requireAPI.Get().Bool() || op.Conn.ID == 0 || op.Conn.own || op.Conn.applying > 0 || op.Conn.IsMember() {
+		return nil
+	}
+	return mongoerr.New(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
 }
 
 // apiParameters is what the command says of the stable API, as errors show it; "" where it says nothing.
@@ -45,10 +66,10 @@ func (op *Op) checkAPI(before, of string) error {
 	return mongoerr.New(mongoerr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", op.Command.Name, cmp.Or(now, "{}"), of, cmp.Or(before, "{}"))
 }
 
-// checkStable refuses commands and options that are outside of the first version of the stable API.
-func (op *Op) checkStable(a *Args) error {
-	if !op.Command.stable() {
-		return mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", op.Name())
+// checkStable refuses commands and options that are outside of the version of the stable API.
+func (op *Op) checkStable(a *Args, version string) error {
+	if version == "1" && !op.Command.stable() || version == "2" && op.Command.Name != "testVersion2" {
+		return mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. Information on supported commands and migrations in API Version %s can be found at https://dochub.mongodb.org/core/manual-versioned-api.", op.Name(), version, version)
 	}
 	for _, option := range op.Command.unstableOptions() {
 		if !a.peek(option).IsMissing() {

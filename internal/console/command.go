@@ -23,7 +23,7 @@ const appName = "Ebb console"
 // connect begins a connection to the commands for one request.
 func (s *Server) connect(r *http.Request) *command.Conn {
 	local := s.Addr()
-	c := s.commands.Connect(s.opts.NextID(), r.RemoteAddr, local)
+	c := s.commands.ConnectOwn(s.opts.NextID(), r.RemoteAddr, local)
 	c.SetMetadata(bson.Build().Object("application").String("name", appName).End().Object("driver").String("name", appName).String("version", s.opts.Version).End().Doc(), appName)
 	return c
 }

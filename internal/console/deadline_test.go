@@ -34,7 +34,7 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 // during are commands that call a function while one of them runs.
 type during func()
 
-func (during) Connect(id int64, remote, local string) *command.Conn {
+func (during) ConnectOwn(id int64, remote, local string) *command.Conn {
 	return command.NewConn(id, remote, local)
 }
 func (during) Disconnect(*command.Conn) {}

@@ -61,7 +61,7 @@ const (
 
 // Commands runs them; it is a command.Server.
 type Commands interface {
-	Connect(id int64, remote, local string) *command.Conn
+	ConnectOwn(id int64, remote, local string) *command.Conn
 	Disconnect(*command.Conn)
 	Handle(context.Context, *command.Conn, command.Request) command.Reply
 	LogIn(ctx context.Context, conn *command.Conn, db, user, password string) error

@@ -33,7 +33,7 @@ func (h *Handler) refusesUser(r *http.Request) (status int, why string) {
 	if !given || user == "" || password == "" {
 		return http.StatusUnauthorized, "the name and the password of a user of the database admin are needed"
 	}
-	conn := h.opts.Commands.Connect(h.opts.NextID(), r.RemoteAddr, localAddress(r))
+	conn := h.opts.Commands.ConnectOwn(h.opts.NextID(), r.RemoteAddr, localAddress(r))
 	defer h.opts.Commands.Disconnect(conn)
 	if err := h.opts.Commands.LogIn(r.Context(), conn, "admin", user, password); err != nil {
 		return http.StatusUnauthorized, err.Error()

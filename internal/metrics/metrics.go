@@ -43,7 +43,7 @@ const (
 // Commands runs commands, in the server's own name and in those of users; it is a command.Server.
 type Commands interface {
 	Inside() *command.Conn
-	Connect(id int64, remote, local string) *command.Conn
+	ConnectOwn(id int64, remote, local string) *command.Conn
 	Disconnect(*command.Conn)
 	LogIn(ctx context.Context, conn *command.Conn, db, user, password string) error
 	Handle(context.Context, *command.Conn, command.Request) command.Reply

@@ -31,9 +31,9 @@ import (
 // replies answer commands by their names.
 type replies map[string]string
 
-func (replies) Inside() *command.Conn                       { return nil }
-func (replies) Connect(int64, string, string) *command.Conn { return nil }
-func (replies) Disconnect(*command.Conn)                    {}
+func (replies) Inside() *command.Conn                          { return nil }
+func (replies) ConnectOwn(int64, string, string) *command.Conn { return nil }
+func (replies) Disconnect(*command.Conn)                       {}
 
 func (replies) LogIn(_ context.Context, _ *command.Conn, db, user, password string) error {
 	if db != "admin" || user != "ann" || password != "right" {

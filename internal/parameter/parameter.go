@@ -60,6 +60,9 @@ func (r *Registry) Add(p *Parameter) {
 	r.byName[p.Name] = p
 }
 
+// Remove takes out what Add has entered, before the server serves.
+func (r *Registry) Remove(name string) { delete(r.byName, name) }
+
 // Lookup finds a parameter, or nil.
 func (r *Registry) Lookup(name string) *Parameter { return r.byName[name] }
 

@@ -104,7 +104,7 @@ func (c *Conn) Close() error {
 func (c *Conn) logIn(ctx context.Context, o Options) error {
 	switch {
 	case o.X509:
-		_, err := c.Call(ctx, bson.Build().Int32("authenticate", 1).String("mechanism", "MONGODB-X509").String("$db", "$external").Doc())
+		_, err := c.Call(ctx, bson.Build().Int32("authenticate", 1).String("mechanism", "MONGODB-X509").String("apiVersion", "1").String("$db", "$external").Doc())
 		return err
 	}
 	var err error
@@ -141,7 +141,7 @@ func (c *Conn) showKey(ctx context.Context, key string) error {
 		} else {
 			b.Int32("saslContinue", 1).Value("conversationId", id).Binary("payload", 0, []byte(text))
 		}
-		reply, err := c.Call(ctx, b.String("$db", name.DB).Doc())
+		reply, err := c.Call(ctx, b.String("apiVersion", "1").String("$db", name.DB).Doc())
 		if err != nil {
 			return err
 		}

@@ -49,15 +49,18 @@ func AddFailPoints(r *parameter.Registry, c clock.Clock) *FailPoints {
 	return f
 }
 
+func doNothing(op *Op) (bson.Doc, error) {
+	op.Args.Ignore(op.Name())
+	return bson.EmptyDoc, op.Args.Done()
+}
+
 // testCommands are what only a server that was started with enableTestCommands has.
 func testCommands() []*Command {
 	return []*Command{
 		{Name: "configureFailPoint", Doc: "Has something go wrong.", AdminOnly: true, NoAuth: true, Run: configureFailPoint},
 		{Name: "ebbTurnClock", Needs: Needs{OnCluster: actions(privilege.SetParameter)}, Doc: "Has the server's clock be off by so many milliseconds, as that of a machine that was set wrong.", AdminOnly: true, Run: turnClock},
-		{Name: "testVersion2", Doc: "A command that is not in version 1 of the stable API.", NoAuth: true, Run: func(op *Op) (bson.Doc, error) {
-			op.Args.Ignore(op.Name())
-			return bson.EmptyDoc, op.Args.Done()
-		}},
+		{Name: version2, Doc: "A command that is not in version 1 of the stable API.", NoAuth: true, Run: doNothing},
+		{Name: deprecatedIn2, Doc: "A command that is deprecated in version 2 of the stable API.", NoAuth: true, Run: doNothing},
 		{Name: "waitForFailPoint", Doc: "Waits until something has gone wrong.", AdminOnly: true, NoAuth: true, Run: waitForFailPoint},
 	}
 }

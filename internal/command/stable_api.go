@@ -11,7 +11,7 @@ func (op *Op) readAPIVersion(a *Args) {
 	version, given := a.String("apiVersion")
 	strict, deprecation := a.Has("apiStrict"), a.Has("apiDeprecationErrors")
 	op.versioned, op.APIStrict = given, a.Bool("apiStrict", false)
-	a.Bool("apiDeprecationErrors", false)
+	deprecationErrors := a.Bool("apiDeprecationErrors", false)
 	switch {
 	case given && version == "2" && !op.takesVersion2():
 		a.Fail(mongoerr.New(mongoerr.APIVersionError, "Cannot accept API version 2"))
@@ -22,10 +22,16 @@ func (op *Op) readAPIVersion(a *Args) {
 	case op.APIStrict:
 		a.Fail(op.checkStable(a, version))
 	}
+	if deprecationErrors && version == "2" && op.Command.Name == deprecatedIn2 {
+		a.Fail(mongoerr.New(mongoerr.APIDeprecationError, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version 2.", op.Name()))
+	}
 }
 
+// version2 and deprecatedIn2 are the commands for tests that are in the second version of the stable API. The second is in the first version, too.
+const version2, deprecatedIn2 = "testVersion2", "testDeprecationInVersion2"
+
 // requireAPIName is the parameter that has clients say a version of the stable API with each command, and acceptAPI2Name the one that lets tests
-// say a second version, in which there is nothing but a command for tests.
+// say a second version, in which there are nothing but commands for tests.
 const requireAPIName, acceptAPI2Name = "requireApiVersion", "acceptApiVersion2"
 
 // takesVersion2 says whether a command may say the second version of the stable API. Only a server for tests knows the parameter.
@@ -68,7 +74,7 @@ func (op *Op) checkAPI(before, of string) error {
 
 // checkStable refuses commands and options that are outside of the version of the stable API.
 func (op *Op) checkStable(a *Args, version string) error {
-	if version == "1" && !op.Command.stable() || version == "2" && op.Command.Name != "testVersion2" {
+	if version == "1" && !op.Command.stable() || version == "2" && op.Command.Name != version2 && op.Command.Name != deprecatedIn2 {
 		return mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. Information on supported commands and migrations in API Version %s can be found at https://dochub.mongodb.org/core/manual-versioned-api.", op.Name(), version, version)
 	}
 	for _, option := range op.Command.unstableOptions() {
@@ -88,7 +94,7 @@ func (c *Command) stable() bool {
 	switch c.Name {
 	case "abortTransaction", "aggregate", "authenticate", "bulkWrite", "collMod", "commitTransaction", "count", "create", "createIndexes",
 		"delete", "drop", "dropDatabase", "dropIndexes", "endSessions", "explain", "find", "findAndModify", "getMore", "hello", "insert",
-		"killCursors", "listCollections", "listDatabases", "listIndexes", "ping", "refreshSessions", "saslContinue", "saslStart", "update":
+		"killCursors", "listCollections", "listDatabases", "listIndexes", "ping", "refreshSessions", "saslContinue", "saslStart", "update", deprecatedIn2:
 		return true
 	}
 	return false

@@ -166,7 +166,7 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 			txn.Rollback()
 		}
 	}()
-	call := op.change()
+	call := op.changeAgain()
 	call.Txn = txn
 	applied := 0
 	for _, l := range ops {
@@ -186,6 +186,17 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 		op.committed = max(op.committed, n)
 	}
 	return appliedReply(bson.Build(), applied, nil).Doc()
+}
+
+// changeAgain is the call of one change. Validators stand above what was logged, unless the command bypasses them, or the one that it is part of does.
+func (op *Op) changeAgain() *query.Call {
+	call := op.change()
+	call.Bypass = op.bypasses()
+	return call
+}
+
+func (op *Op) bypasses() bool {
+	return op.Conn.bypassing || op.Args.SafeBool("bypassDocumentValidation", false)
 }
 
 func (op *Op) applyChange(l logged, call *query.Call) (found bool, err error) {
@@ -242,7 +253,7 @@ func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
 		case "c":
 			err = op.applyCommand(l)
 		default:
-			found, err = op.applyChange(l, op.change())
+			found, err = op.applyChange(l, op.changeAgain())
 		}
 		results = append(results, found && err == nil)
 		if err != nil {
@@ -284,6 +295,7 @@ func (op *Op) applyCommand(l logged) error {
 	}
 	conn := NewConn(op.Conn.ID, op.Conn.Remote, op.Conn.Local)
 	conn.applying, conn.uuid, conn.patience = depth, op.Conn.uuid, op.commitPatience()
+	conn.bypassing = op.bypasses()
 	conn.become(op.Conn.user.Load())
 	if name == "create" && l.uuid != nil {
 		to := namespace.NS{DB: l.ns.DB, Coll: string([]byte(l.o.Lookup(name).Str()))}

@@ -56,6 +56,8 @@ type Conn struct {
 	sessions internedNames
 	latest   *Command
 	applying int // how deep the command is within applyOps
+	// bypassing says that an applyOps around it bypasses document validation.
+	bypassing bool
 	// patience is that of the applyOps; nil elsewhere.
 	patience *kv.Patience
 	// appliedUUID is what the oplog says that a collection which is made has; nil where it says nothing.

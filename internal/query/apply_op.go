@@ -25,7 +25,7 @@ type LoggedChange struct {
 }
 
 // ApplyChange does a change again, of which it does not matter whether it was done before: an insert takes the place of a document
-// with its _id, and a delete need not find one, nor an update that is replayed. found is false for another update of a document that
+// with its _id, and a delete need not find one, nor an update that is replayed. Documents are validated unless call bypasses that. found is false for another update of a document that
 // is not there.
 func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (found bool, err error) {
 	from := l.Object
@@ -40,7 +40,7 @@ func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (f
 		if err != nil {
 			return err
 		}
-		found, err = e.applyTo(w, l, old.Clone(), ok, call)
+		found, err = e.applyTo(ctx, w, l, old.Clone(), ok, call)
 		return err
 	})
 	if l.Op == 'd' && missingCollection(err) {
@@ -68,7 +68,7 @@ func (l *LoggedChange) target(w *storage.Writer) *storage.Reader {
 }
 
 // applyTo does the change to old, which is there if ok says so.
-func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (found bool, err error) {
+func (e *Engine) applyTo(ctx context.Context, w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (found bool, err error) {
 	switch {
 	case l.Op == 'd' && ok:
 		return true, w.Delete(old)
@@ -91,11 +91,21 @@ func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, 
 			return false, err
 		}
 	}
-	if ok {
-		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
-	} else {
-		_, err = w.Insert(doc)
+	valid, err := e.validator(ctx, w.Catalog(), call)
+	if err != nil {
+		return false, err
 	}
+	if ok {
+		if err = valid.change(old.Doc, doc); err != nil {
+			return false, err
+		}
+		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
+		return true, err
+	}
+	if err = valid.document(doc); err != nil {
+		return false, err
+	}
+	_, err = w.Insert(doc)
 	return true, err
 }
 

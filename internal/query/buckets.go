@@ -10,6 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/bson/column"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -27,20 +29,74 @@ const (
 	lastBucketVersion = 3
 )
 
-// findBuckets shows the measurements of coll as MongoDB would keep them, so that they can be dumped. It shows all of them:
-// there is nothing that a filter or sort could stand on.
+// findBuckets shows the measurements of coll as MongoDB would keep them, so that they can be dumped. All of them are put into buckets, of which a filter
+// takes some: a bucket's _id is the same whatever is asked for. There is nothing that a sort could stand on.
 func (e *Engine) findBuckets(ctx context.Context, f Find, call *Call, coll *catalog.Collection) (*Running, error) {
-	if !f.Filter.IsEmpty() || !f.Sort.IsEmpty() || !f.Projection.IsEmpty() || f.Skip != 0 || f.Limit != 0 || f.ReturnKey || f.ShowRecordID || f.Tailable {
-		return nil, mongoerr.New(mongoerr.CommandNotSupported,
-			"buckets of %s can be read all together and as they are, without a filter, sort, projection, skip or limit", coll.NS)
+	if !f.Sort.IsEmpty() || !f.Projection.IsEmpty() || f.ReturnKey || f.ShowRecordID || f.Tailable {
+		return nil, mongoerr.New(mongoerr.CommandNotSupported, "buckets of %s can be read as they are, without a sort or projection", coll.NS)
+	}
+	chosen := &chosenBuckets{skip: f.Skip, limit: f.Limit}
+	if !f.Filter.IsEmpty() {
+		lang, err := e.language(ctx, call, coll)
+		if err != nil {
+			return nil, err
+		}
+		chosen.env = lang.env
+		options := match.Options{Collation: lang.collation, Exprs: lang.exprs, Scope: lang.scope, Allow: match.AllowMatch}
+		if chosen.filter, err = e.filters.Parse(f.Filter, options); err != nil {
+			return nil, err
+		}
 	}
 	natural := bson.Build().Int32("$natural", 1).Doc().Value()
 	r, err := e.find(ctx, Find{NS: coll.NS, Hint: natural}, call)
 	if err != nil {
 		return nil, err
 	}
-	r.Iterator = &bucketed{in: r.Iterator, buckets: NewBuckets(coll.Options.TimeSeries)}
+	chosen.in = &bucketed{in: r.Iterator, buckets: NewBuckets(coll.Options.TimeSeries)}
+	r.Iterator = chosen
 	return r, nil
+}
+
+// chosenBuckets gives the buckets that are asked for.
+type chosenBuckets struct {
+	in     exec.Iterator
+	filter *match.Filter // nil takes all
+	env    *expr.Env
+	skip   int64
+	limit  int64 // 0 is none
+	given  int64
+}
+
+// Close implements exec.Iterator.
+func (c *chosenBuckets) Close() error { return c.in.Close() }
+
+// Next implements exec.Iterator.
+func (c *chosenBuckets) Next(ctx context.Context) (bson.Doc, error) {
+	for c.limit == 0 || c.given < c.limit {
+		doc, err := c.in.Next(ctx)
+		if doc == nil || err != nil {
+			return nil, err
+		}
+		if ok, err := c.takes(doc); err != nil {
+			return nil, err
+		} else if !ok {
+			continue
+		}
+		if c.skip > 0 {
+			c.skip--
+			continue
+		}
+		c.given++
+		return doc, nil
+	}
+	return nil, nil
+}
+
+func (c *chosenBuckets) takes(doc bson.Doc) (bool, error) {
+	if c.filter == nil {
+		return true, nil
+	}
+	return c.filter.Match(c.env, doc)
 }
 
 // bucketed puts the measurements of another iterator into buckets.

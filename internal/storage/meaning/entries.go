@@ -195,8 +195,13 @@ func appendGone(b *bson.Builder, old, next *index.Definition) {
 // appendChanged appends the fields of next that are others in old, or not there.
 func appendChanged(b *bson.Builder, old, next bson.Doc) {
 	for it := next.Iter(); it.Next(); {
-		if was := old.Lookup(it.Key()); was.Type != it.Value().Type || !bytes.Equal(was.Data, it.Value().Data) {
-			b.Value(it.Key(), it.Value())
+		v := it.Value()
+		if was := old.Lookup(it.Key()); was.Type == v.Type && bytes.Equal(was.Data, v.Data) {
+			continue
 		}
+		if seconds, exact := v.AsInt64(); exact && it.Key() == "expireAfterSeconds" { // a long here, whatever the index has
+			v = bson.Int64(seconds)
+		}
+		b.Value(it.Key(), v)
 	}
 }

@@ -319,6 +319,7 @@ func (b *bulk) reply(o cursorOptions) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	cursor = cursorOrdered(cursor, "id", "firstBatch", "ns")
 	return bson.BuildOn(make([]byte, 0, len(cursor)+128)).Fields(cursor).Number("nErrors", c.errors).Number("nInserted", c.inserted).
 		Number("nMatched", c.matched).Number("nModified", c.modified).Number("nUpserted", c.upserted).Number("nDeleted", c.deleted).Doc(), nil
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -54,7 +55,33 @@ func (op *Op) openRows(ns namespace.NS, docs []bson.Doc, o cursorOptions) (bson.
 	if int64(len(docs)) <= o.batch && total(docs) < maxRowBytes {
 		o.single = true
 	}
-	return op.openCursor(ns, &rows{docs}, o)
+	reply, err := op.openCursor(ns, &rows{docs}, o)
+	if err != nil {
+		return nil, err
+	}
+	return cursorOrdered(reply, "id", "ns", "firstBatch"), nil
+}
+
+// cursorOrdered is a reply whose cursor has the fields in the order that MongoDB has for commands other than find and aggregate. The other fields of the
+// cursor follow.
+func cursorOrdered(reply bson.Doc, first ...string) bson.Doc {
+	cursor := reply.Lookup("cursor").Doc()
+	b := bson.BuildOn(make([]byte, 0, len(reply))).Object("cursor")
+	for _, name := range first {
+		b.Value(name, cursor.Lookup(name))
+	}
+	for it := cursor.Iter(); it.Next(); {
+		if !slices.Contains(first, it.Key()) {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	b.End()
+	for it := reply.Iter(); it.Next(); {
+		if it.Key() != "cursor" {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
 }
 
 // maxRowBytes is what certainly fits a batch.

@@ -41,7 +41,7 @@ func (m *Merging) Keys(doc bson.Doc, sparse bool) ([]bson.Value, error) {
 		}
 		m.keys = append(m.keys, v)
 	}
-	return m.keys, nil
+	return m.keys, m.stage.CheckUpdate()
 }
 
 func throughArray(doc bson.Doc, first string) bool { return doc.Lookup(first).Type == bson.TypeArray }
@@ -58,9 +58,6 @@ func (m *Merging) Matched(ctx context.Context, old, doc bson.Doc) (result bson.D
 	case "merge":
 		m.buf = mergeTop(m.buf[:0], old, doc)
 		return m.buf, true, nil
-	}
-	if err := m.stage.CheckUpdate(); err != nil {
-		return nil, false, err
 	}
 	env := m.op.Env
 	env.Reset()

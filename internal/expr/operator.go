@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -15,6 +16,8 @@ type Operator struct {
 	Doc string
 	// Since is the first MongoDB version that has it.
 	Since string
+	// Of is the operator that it is an old name of, which messages say; "" for none.
+	Of string
 	// Shape parses the arguments and evaluates.
 	Shape Shape
 	// Volatile operators have another value each time and are not computed when parsed.
@@ -269,7 +272,7 @@ func (p *Parser) positional(op *Operator, arg bson.Value, scope *Scope, least, m
 		return nil, err
 	}
 	if n := len(args); n < least || n > most {
-		return nil, arityError(op.Name, n, least, most)
+		return nil, arityError(cmp.Or(op.Of, op.Name), n, least, most)
 	}
 	return &call{op: op, args: args, eval: eval}, nil
 }

@@ -15,37 +15,36 @@ func substringOperators() []Operator {
 	return []Operator{
 		{Name: "$indexOfBytes", Since: "3.4", Doc: "The first position of a string in another in bytes, or -1.", Shape: nary{2, 4, evalIndexOfBytes}},
 		{Name: "$indexOfCP", Since: "3.4", Doc: "The first position of a string in another in code points, or -1.", Shape: nary{2, 4, evalIndexOfCP}},
-		{Name: "$substr", Since: "2.2", Doc: "Some bytes of a string; the old name of $substrBytes.", Shape: nary{3, 3, substrBytes("$substr")}},
-		{Name: "$substrBytes", Since: "3.4", Doc: "Some bytes of a string.", Shape: nary{3, 3, substrBytes("$substrBytes")}},
+		{Name: "$substr", Since: "2.2", Doc: "Some bytes of a string; the old name of $substrBytes.", Shape: nary{3, 3, evalSubstrBytes}, Of: "$substrBytes"},
+		{Name: "$substrBytes", Since: "3.4", Doc: "Some bytes of a string.", Shape: nary{3, 3, evalSubstrBytes}},
 		{Name: "$substrCP", Since: "3.4", Doc: "Some code points of a string.", Shape: nary{3, 3, evalSubstrCP}},
 	}
 }
 
-func substrBytes(op string) func(env *Env, args []bson.Value) (bson.Value, error) {
-	return func(env *Env, args []bson.Value) (bson.Value, error) {
-		s, err := coerceText(args[0])
-		if err != nil {
-			return args[0], err
-		}
-		if !args[1].IsNumber() {
-			return args[1], mongoerr.New(16034, "%s:  starting index must be a numeric type (is BSON type %s)", op, args[1].Type)
-		}
-		if !args[2].IsNumber() {
-			return args[2], mongoerr.New(16035, "%s:  length must be a numeric type (is BSON type %s)", op, args[2].Type)
-		}
-		start, err := coerceLong(args[1])
-		if err != nil {
-			return args[1], err
-		}
-		n, err := coerceLong(args[2])
-		if err != nil {
-			return args[2], err
-		}
-		if start < 0 {
-			return args[1], mongoerr.New(50752, "%s:  starting index must be non-negative (got: %d)", op, start)
-		}
-		return cutBytes(env, op, s, start, n)
+func evalSubstrBytes(env *Env, args []bson.Value) (bson.Value, error) {
+	const op = "$substrBytes"
+	s, err := coerceText(args[0])
+	if err != nil {
+		return args[0], err
 	}
+	if !args[1].IsNumber() {
+		return args[1], mongoerr.New(16034, "%s:  starting index must be a numeric type (is BSON type %s)", op, args[1].Type)
+	}
+	if !args[2].IsNumber() {
+		return args[2], mongoerr.New(16035, "%s:  length must be a numeric type (is BSON type %s)", op, args[2].Type)
+	}
+	start, err := coerceLong(args[1])
+	if err != nil {
+		return args[1], err
+	}
+	n, err := coerceLong(args[2])
+	if err != nil {
+		return args[2], err
+	}
+	if start < 0 {
+		return args[1], mongoerr.New(50752, "%s:  starting index must be non-negative (got: %d)", op, start)
+	}
+	return cutBytes(env, op, s, start, n)
 }
 
 func cutBytes(env *Env, op, s string, start, n int64) (bson.Value, error) {

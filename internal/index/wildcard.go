@@ -120,10 +120,10 @@ func (p *wildcardProjection) add(path string, include bool) error {
 		return mongoerr.New(mongoerr.Overflow, "FieldPath is too long")
 	}
 	switch other, met := p.taken.Conflict(path); {
-	case met && len(other) > len(path):
+	case met && len(other) >= len(path):
 		return mongoerr.New(31250, "Path collision at %s", path)
 	case met:
-		return mongoerr.New(31249, "Path collision at %s remaining portion %s", path, strings.TrimPrefix(strings.TrimPrefix(path, other), "."))
+		return mongoerr.New(31249, "Path collision at %s remaining portion %s", path, path[strings.IndexByte(path, '.')+1:])
 	}
 	if path == "_id" {
 		p.id = include

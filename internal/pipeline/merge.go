@@ -78,7 +78,7 @@ func (m *Merge) readInto(v bson.Value) error {
 		}
 	case bson.TypeObject:
 		var db, coll bson.Value
-		if err := readStrict("$merge.into", v.Doc(), want{name: "db", to: &db, types: aString}, want{name: "coll", to: &coll, types: aString}); err != nil {
+		if err := readStrict("into", v.Doc(), want{name: "db", to: &db, types: aString}, want{name: "coll", to: &coll, types: aString}); err != nil {
 			return err
 		}
 		if coll.IsMissing() {
@@ -201,8 +201,11 @@ func (m *Merge) check() error {
 	return m.Into.Check()
 }
 
-// CheckUpdate refuses what an update may not do. MongoDB finds out with the first document.
+// CheckUpdate refuses what an update may not do. MongoDB finds out with the first document, whether or not that finds another.
 func (m *Merge) CheckUpdate() error {
+	if m.Pipeline == nil {
+		return nil
+	}
 	for _, s := range m.Pipeline.Stages {
 		switch s := s.(type) {
 		case *Project, *ReplaceRoot:

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -139,7 +140,7 @@ func (p *parsing) insert(at fieldpath.Path, f field) error {
 			j = len(n.fields) - 1
 		}
 		if n.fields[j].action != nested {
-			return mongoerr.New(31249, "Path collision at %s remaining portion %s", at, at.Suffix(i+1))
+			return mongoerr.New(31249, "Path collision at %s remaining portion %s", at, at.Suffix(1))
 		}
 		n = n.fields[j].node
 	}
@@ -275,10 +276,12 @@ func (p *parsing) object(prefix, name string, d bson.Doc) error {
 // operator parses a field whose value is a document of one operator.
 func (p *parsing) operator(at fieldpath.Path, name, op string, d bson.Doc) error {
 	arg := d.Lookup(op)
+	var notFind error // why a $slice is not that of a find
 	switch {
 	case p.Mode == Find && op == "$slice":
-		if p.findSlice(at, arg) == nil {
-			return nil
+		var f field
+		if f, notFind = findSlice(arg); notFind == nil {
+			return p.insert(at, f)
 		}
 	case p.Mode == Find && op == "$elemMatch":
 		return p.elemMatch(at, d, arg)
@@ -295,7 +298,10 @@ func (p *parsing) operator(at fieldpath.Path, name, op string, d bson.Doc) error
 		return mongoerr.New(31252, "Cannot use expression other than $meta in exclusion projection")
 	}
 	e, err := p.Exprs.Parse(d.Value(), p.Scope)
-	if err != nil {
+	switch {
+	case err != nil && notFind != nil:
+		return neitherSlice(d, notFind, err)
+	case err != nil:
 		return err
 	}
 	if err := p.insert(at, field{action: compute, expr: e}); err != nil {
@@ -327,21 +333,30 @@ func (p *parsing) elemMatch(at fieldpath.Path, d bson.Doc, arg bson.Value) error
 }
 
 // findSlice parses the $slice of a find, which is tried before the expression of that name.
-func (p *parsing) findSlice(at fieldpath.Path, arg bson.Value) error {
+func findSlice(arg bson.Value) (field, error) {
 	f := field{action: slice}
 	switch {
 	case arg.IsNumber():
 		f.limit = clampInt(arg)
-	case arg.Type == bson.TypeArray && arg.Doc().Count() == 2:
+	case arg.Type == bson.TypeArray && arg.Doc().Count() != 2:
+		return f, mongoerr.New(31272, "$slice array argument should be of form [skip, limit]")
+	case arg.Type == bson.TypeArray:
 		skip, limit := arg.Doc().Index(0), arg.Doc().Index(1)
 		if !skip.IsNumber() || !limit.IsNumber() || clampInt(limit) <= 0 {
-			return mongoerr.New(31259, "$slice needs [<skip>, <limit>] with a positive limit")
+			return f, mongoerr.New(31259, "$slice needs [<skip>, <limit>] with a positive limit")
 		}
 		f.skip, f.limit, f.window = clampInt(skip), clampInt(limit), true
 	default:
-		return mongoerr.New(31273, "$slice only supports numbers and [skip, limit] arrays")
+		return f, mongoerr.New(31273, "$slice only supports numbers and [skip, limit] arrays")
 	}
-	return p.insert(at, f)
+	return f, nil
+}
+
+// neitherSlice is the error of a $slice that is neither that of a find nor the expression.
+func neitherSlice(d bson.Doc, find, expression error) error {
+	of := mongoerr.From(find)
+	return mongoerr.Prefix(fmt.Sprintf("Invalid $slice syntax. The given syntax %s did not match the find() syntax because :: %s: %s :: The given syntax did not match the expression $slice syntax. :: caused by :: ",
+		d, of.Code.Name(), of.Message), expression)
 }
 
 // clampInt is a number cut to the range of an int.

@@ -32,7 +32,7 @@ func (u *Update) replaceWith(dst []byte, doc, new bson.Doc, args Args) ([]byte, 
 		id = oldID
 	case !oldID.IsMissing() && bson.Compare(oldID, newID) != 0:
 		return dst, false, mongoerr.New(mongoerr.ImmutableField,
-			"After applying the update, the (immutable) field '_id' was found to have been altered to {%s}", element("_id", newID))
+			"After applying the update, the (immutable) field '_id' was found to have been altered to %s", element("_id", newID))
 	}
 	start := len(dst)
 	dst, _ = openDoc(dst)

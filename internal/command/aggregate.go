@@ -77,14 +77,13 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type).Unparsed())
 	}
 	r.Pipeline = op.pipelineArg(a)
-	a.refuseNull(bson.TypeBool, "allowDiskUse", "explain")
-	a.refuseNull(bson.TypeObject, "cursor")
-	r.call.AllowDiskUse = a.Bool("allowDiskUse", op.spills())
+	a.refuseNull(bson.TypeBool, "explain")
+	r.call.AllowDiskUse = a.optionalBool("allowDiskUse", op.spills())
 	r.call.Let = a.Doc("let")
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.Hint = hint(a)
 	r.explain = a.Bool("explain", false)
-	collate(a, "collation", r.call)
+	collate(a, a.Doc("collation"), r.call)
 	r.cursorGiven = op.readCursor(a, &r)
 	r.call.Expected = a.collectionUUID(r.NS)
 	if r.call.Expected != nil && r.NS.Coll == "" {
@@ -122,7 +121,7 @@ func (op *Op) pipelineArg(a *Args) bson.Value {
 func (op *Op) readCursor(a *Args, r *aggregateRequest) (given bool) {
 	v := a.Value("cursor")
 	switch {
-	case v.IsNullish():
+	case v.IsMissing():
 		return false
 	case v.Type != bson.TypeObject:
 		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "cursor field must be missing or an object").Unparsed())

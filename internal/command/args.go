@@ -190,17 +190,30 @@ func (a *Args) Doc(key string) bson.Doc {
 	return v.Doc()
 }
 
-// owned is Doc for the fields of a find that MongoDB copies: a wrong type has another message.
+// optionalBool reads a bool for which null does not stand, nor a number.
+func (a *Args) optionalBool(key string, def bool) bool {
+	v := a.Value(key)
+	switch v.Type {
+	case bson.TypeMissing:
+		return def
+	case bson.TypeBool:
+		return v.Bool()
+	}
+	a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", key, v.Type).Unparsed())
+	return def
+}
+
+// owned is Doc for the fields of a find that MongoDB copies: null does not leave them out, and a wrong type has another message.
 func (a *Args) owned(key string) bson.Doc {
 	v := a.Value(key)
-	switch {
-	case v.IsNullish():
+	switch v.Type {
+	case bson.TypeMissing:
 		return nil
-	case v.Type != bson.TypeObject:
-		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Expected field %sto be of type object", key).Unparsed())
-		return nil
+	case bson.TypeObject:
+		return v.Doc()
 	}
-	return v.Doc()
+	a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Expected field %sto be of type object", key).Unparsed())
+	return nil
 }
 
 // Array reads an optional array; nil when absent.

@@ -38,8 +38,7 @@ func (op *Op) pipe() *query.Call {
 }
 
 // collate reads an optional collation into c.
-func collate(a *Args, key string, c *query.Call) {
-	doc := a.Doc(key)
+func collate(a *Args, doc bson.Doc, c *query.Call) {
 	if doc.IsEmpty() { // an empty one says as little as none
 		return
 	}

@@ -67,16 +67,14 @@ func (op *Op) parseFind(a *Args, r *findRequest) error {
 	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages()}
 	r.NS = a.Collection(op.DB)
 	a.as("FindCommandRequest")
-	if r.Filter = a.Doc("filter"); r.Filter == nil && a.Value("filter").Type == bson.TypeNull {
-		a.Fail(a.wrongType("filter", bson.TypeNull, []bson.Type{bson.TypeObject})) // the one field of find that null does not leave out
-	}
+	r.Filter = a.owned("filter")
 	r.Sort = a.owned("sort")
 	r.Projection = a.owned("projection")
 	r.Skip, _ = a.Limit("skip")
 	r.Limit, _ = a.Limit("limit")
 	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
 	r.Batched = r.cursor.batchGiven
-	r.cursor.single = a.SafeBool("singleBatch", false)
+	r.cursor.single = a.optionalBool("singleBatch", false)
 	if !a.everyday {
 		r.parseRare(a)
 	}
@@ -90,19 +88,19 @@ func (op *Op) parseFind(a *Args, r *findRequest) error {
 func (r *findRequest) parseRare(a *Args) {
 	r.Hint = hint(a)
 	r.Min, r.Max = a.owned("min"), a.owned("max")
-	r.ReturnKey = a.SafeBool("returnKey", false)
-	r.ShowRecordID = a.SafeBool("showRecordId", false)
+	r.ReturnKey = a.optionalBool("returnKey", false)
+	r.ShowRecordID = a.optionalBool("showRecordId", false)
 	r.call.Let = a.Doc("let")
-	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", r.call.AllowDiskUse)
-	collate(a, "collation", &r.call)
-	r.cursor.noTimeout = a.SafeBool("noCursorTimeout", false)
-	r.Tailable = a.SafeBool("tailable", false)
+	r.call.AllowDiskUse = a.optionalBool("allowDiskUse", r.call.AllowDiskUse)
+	collate(a, a.owned("collation"), &r.call)
+	r.cursor.noTimeout = a.optionalBool("noCursorTimeout", false)
+	r.Tailable = a.optionalBool("tailable", false)
 	r.cursor.tailable = r.Tailable
-	r.cursor.awaitData = a.SafeBool("awaitData", false)
+	r.cursor.awaitData = a.optionalBool("awaitData", false)
 	r.call.Expected = a.collectionUUID(r.NS)
-	a.SafeBool("oplogReplay", false)
-	a.SafeBool("allowPartialResults", false)
-	a.SafeBool("mirrored", false)
+	a.optionalBool("oplogReplay", false)
+	a.optionalBool("allowPartialResults", false)
+	a.optionalBool("mirrored", false)
 	a.noEncryption()
 	a.Ignore("options", "term", "$_requestReshardingResumeToken", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter")
 	r.refuseResume(a)

@@ -57,7 +57,7 @@ func (op *Op) parseFindAndModify(a *Args) (findAndModifyRequest, error) {
 	r.call.KeepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.call.Let = a.Doc("let")
-	collate(a, "collation", r.call)
+	collate(a, a.Doc("collation"), r.call)
 	r.call.Expected = a.collectionUUID(r.NS)
 	a.noEncryption()
 	a.Ignore("isTimeseriesNamespace", "runtimeConstants", "legacyRuntimeConstants", "sampleId",

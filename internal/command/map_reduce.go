@@ -103,7 +103,7 @@ func (op *Op) parseMapReduce(a *Args) (r mapReduceRequest, err error) {
 	r.out = readMapReduceOut(a)
 	r.call.Globals = a.scope()
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
-	collate(a, "collation", r.call)
+	collate(a, a.Doc("collation"), r.call)
 	r.Pipeline = a.mapped()
 	a.Bool("verbose", false)
 	a.Bool("jsMode", false)

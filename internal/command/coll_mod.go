@@ -61,9 +61,6 @@ func collMod(op *Op) (bson.Doc, error) {
 	if strings.HasPrefix(r.ns.Coll, bucketsPrefix) {
 		return nil, mongoerr.New(mongoerr.InvalidNamespace, "collMod on a time-series collection's underlying buckets collection is not supported.")
 	}
-	if err := r.checkSeriesAlone(); err != nil {
-		return nil, err
-	}
 	if err := r.checkDryRun(); err != nil {
 		return nil, err
 	}

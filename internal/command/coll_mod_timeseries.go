@@ -39,18 +39,6 @@ func (op *Op) modifiedSeries(c *catalog.Collection, r *collModRequest, reply *bs
 	return op.withIndexChange(next, r.index, reply)
 }
 
-// checkSeriesAlone refuses options of time series together with others of MongoDB's.
-func (r *collModRequest) checkSeriesAlone() error {
-	if r.timeseries == nil && !r.mixed {
-		return nil
-	}
-	if r.index != nil || !r.validator.IsMissing() || len(r.words) > 0 || r.hasViewOn || !r.pipeline.IsMissing() || !r.expire.IsMissing() || !r.images.IsMissing() ||
-		!r.cappedSize.IsMissing() || !r.cappedMax.IsMissing() {
-		return invalidOptions("Time-series options of collMod cannot be combined with other options")
-	}
-	return nil
-}
-
 // setBuckets changes how measurements are parted: in larger stretches only.
 func setBuckets(o options, f timeseriesFields) error {
 	was := catalog.ReadSeriesSpec(o["timeseries"].Doc())

@@ -281,7 +281,10 @@ func (p *parsing) operator(at fieldpath.Path, name, op string, d bson.Doc) error
 	case p.Mode == Find && op == "$slice":
 		var f field
 		if f, notFind = findSlice(arg); notFind == nil {
-			return p.insert(at, f)
+			notFind = p.insert(at, f)
+		}
+		if notFind == nil {
+			return nil
 		}
 	case p.Mode == Find && op == "$elemMatch":
 		return p.elemMatch(at, d, arg)

@@ -26,6 +26,7 @@ func NewMerging(op *Op, stage *pipeline.Merge) *Merging {
 
 // Keys are the values of the on fields in doc, in the order of stage.On. A missing one is null, unless it is _id, which the
 // writer makes up. sparse says that the unique index is sparse, so that it cannot find documents without the field.
+// It is asked for each document, and so tells of a pipeline that no update may have, too.
 func (m *Merging) Keys(doc bson.Doc, sparse bool) ([]bson.Value, error) {
 	m.keys = m.keys[:0]
 	for _, path := range m.stage.On {

@@ -165,7 +165,7 @@ func (s *Set) Primary() (primary int) {
 			}
 			p, _ := s.position(i) // a member that is about to end has none
 			newest = max(newest, p.term)
-			r, err := s.call(i, bson.Build().Int32("hello", 1).String("$db", "admin").Doc())
+			r, err := s.call(i, bson.Build().Int32("hello", 1).String("$db", "admin").String("apiVersion", "1").Doc())
 			if err == nil && r.Lookup("isWritablePrimary").Truthy() && p.term > best {
 				primary, best = i, p.term
 			}

@@ -46,6 +46,7 @@ func TestSetRequiresAPIVersion(t *testing.T) {
 	if _, err := coll.InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
 		t.Fatal(err)
 	}
+	s.asksForNote(client, connect(s.MemberURI(s.others(s.Primary())[0])))
 	was := s.Primary()
 	_ = client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "replSetStepDown", Value: 60}}).Err()
 	s.until("another primary", func() error {
@@ -59,5 +60,35 @@ func TestSetRequiresAPIVersion(t *testing.T) {
 	}
 	if n, err := coll.CountDocuments(t.Context(), bson.M{}); err != nil || n != 2 {
 		t.Error(n, err)
+	}
+}
+
+// asksForNote reads at a member, by a client of it alone, as of a time that the primary has not written at yet: the member has it write a note.
+func (s *set) asksForNote(client, secondary *mongo.Client) {
+	s.t.Helper()
+	var told struct{ OperationTime bson.Timestamp }
+	if err := client.Database("admin").RunCommand(s.t.Context(), bson.M{"ping": 1}).Decode(&told); err != nil {
+		s.t.Fatal(err)
+	}
+	next := bson.Timestamp{T: told.OperationTime.T, I: told.OperationTime.I + 1}
+	session, err := secondary.StartSession()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer session.EndSession(s.t.Context())
+	heard, err := bson.Marshal(bson.M{"$clusterTime": bson.M{"clusterTime": next, "signature": bson.M{"hash": bson.Binary{Data: make([]byte, 20)}, "keyId": int64(0)}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := session.AdvanceClusterTime(heard); err != nil {
+		s.t.Fatal(err)
+	}
+	find := bson.D{{Key: "find", Value: "c"}, {Key: "readConcern", Value: bson.M{"level": "snapshot", "atClusterTime": next}}}
+	if err := secondary.Database("d").RunCommand(mongo.NewSessionContext(s.t.Context(), session), find).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	notes := bson.M{"op": "n", "o.msg": "noop write for atClusterTime read concern"}
+	if n, err := client.Database("local").Collection("oplog.rs").CountDocuments(s.t.Context(), notes); err != nil || n != 1 {
+		s.t.Errorf("the primary has written %d notes, %v", n, err)
 	}
 }

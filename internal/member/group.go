@@ -343,6 +343,9 @@ func (g *Group) Ask(ctx context.Context, host string, command bson.Doc) (bson.Do
 		return nil, mongoerr.New(mongoerr.HostUnreachable, "%s cannot be reached: %s", host, err)
 	}
 	defer conn.Close()
+	if command.Lookup("apiVersion").IsMissing() { // which may be required of whom it cannot know to be a member
+		command = bson.Build().Fields(command).String("apiVersion", "1").Doc()
+	}
 	reply, err := conn.Call(ctx, command)
 	if said := (*mongoerr.Error)(nil); err != nil && !errors.As(err, &said) && ctx.Err() == nil {
 		return nil, mongoerr.New(mongoerr.HostUnreachable, "%s has not answered: %s", host, err)

@@ -297,14 +297,12 @@ func (op *Op) applyCommand(l logged) error {
 	conn.applying, conn.uuid, conn.patience = depth, op.Conn.uuid, op.commitPatience()
 	conn.bypassing = op.bypasses()
 	conn.become(op.Conn.user.Load())
-	if name == "create" && l.uuid != nil {
-		to := namespace.NS{DB: l.ns.DB, Coll: string([]byte(l.o.Lookup(name).Str()))}
-		if all := op.Query.Store.Catalog(); all.Collection(to) != nil || all.ByUUID(*l.uuid) != nil {
-			return op.checkLoggedUUID(to, l.uuid)
-		}
+	switch done, err := op.byUUID(&l); {
+	case err != nil || done:
+		return err
+	case name == "create":
 		conn.appliedUUID = l.uuid
-	}
-	if name == "renameCollection" {
+	case name == "renameCollection":
 		conn.appliedUUID = l.renamedUUID()
 	}
 	reply := op.Handle(op.Ctx, conn, Request{Body: loggedCommand(l).Clone()}).Body

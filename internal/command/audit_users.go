@@ -31,7 +31,7 @@ func (op *Op) appendRoles(b *bson.Builder) *bson.Builder {
 	}
 	var names []auth.Name
 	for it := list.Doc().Iter(); it.Next(); {
-		if n, err := readName("roles", "role", op.DB, it.Value()); err == nil {
+		if n, err := readName("role", op.DB, it.Value()); err == nil {
 			names = append(names, n)
 		}
 	}

@@ -23,8 +23,8 @@ func (op *Op) ownName() auth.Name {
 	return auth.Name{Name: strings.Clone(name.Str()), DB: strings.Clone(op.DB)}
 }
 
-// authNames reads an array of names, each a string (of the command's database) or {user or role, db}; ok is false where it is missing.
-func (op *Op) authNames(kind, key string) (names []auth.Name, ok bool) {
+// roleNames reads an array of names, each a string (of the command's database) or {role, db}; ok is false where it is missing.
+func (op *Op) roleNames(key string) (names []auth.Name, ok bool) {
 	a := op.Args
 	list := a.Array(key)
 	if list == nil {
@@ -32,7 +32,10 @@ func (op *Op) authNames(kind, key string) (names []auth.Name, ok bool) {
 	}
 	seen := map[auth.Name]bool{}
 	for it := list.Iter(); it.Next(); {
-		n, err := readName(a.path+"."+key+"."+it.Key(), kind, op.DB, it.Value())
+		n, err := readName("role", op.DB, it.Value())
+		if t := it.Value().Type; t != bson.TypeString && t != bson.TypeObject {
+			err = mongoerr.New(mongoerr.BadValue, "Role name must be either a document or string")
+		}
 		if err != nil {
 			a.Fail(err)
 			return nil, true
@@ -42,34 +45,63 @@ func (op *Op) authNames(kind, key string) (names []auth.Name, ok bool) {
 			names = append(names, n)
 		}
 		if len(names) > maxNamed {
-			a.Fail(mongoerr.New(mongoerr.BadValue, "'%s' may name %d %ss at most", key, maxNamed, kind))
+			a.Fail(mongoerr.New(mongoerr.BadValue, "'%s' may name %d roles at most", key, maxNamed))
 			return nil, true
 		}
 	}
 	return names, true
 }
 
-// readName reads a name; kind is "user" or "role".
-func readName(path, kind, db string, v bson.Value) (n auth.Name, err error) {
+// readName reads a name; kind is "user" or "role". Besides a role's name a document may say anything: manuals have {role, db, collection: ""}.
+func readName(kind, db string, v bson.Value) (n auth.Name, err error) {
 	switch v.Type {
 	case bson.TypeString:
 		n = auth.Name{Name: strings.Clone(v.Str()), DB: strings.Clone(db)}
 	case bson.TypeObject:
-		a := NewArgs(path, v.Doc())
-		a.Required(kind, "db")
-		name, _ := a.String(kind)
-		of, _ := a.String("db")
-		if err = a.Done(); err != nil {
+		if n, err = readNameDocument(kind, v.Doc()); err != nil {
 			return n, err
 		}
-		n = auth.Name{Name: strings.Clone(name), DB: strings.Clone(of)}
 	default:
-		return n, mongoerr.New(mongoerr.BadValue, "User and role names must be either strings or objects")
+		return n, mongoerr.New(mongoerr.BadValue, "%s must be either a string or an object", nameType(kind))
 	}
 	if strings.Contains(n.DB, "\x00") || strings.Contains(n.Name, "\x00") {
 		return n, mongoerr.New(mongoerr.BadValue, "User and role names cannot contain NULL characters")
 	}
 	return n, nil
+}
+
+// nameType is what messages call such a name.
+func nameType(kind string) string {
+	if kind == "user" {
+		return "UserName"
+	}
+	return "RoleName"
+}
+
+func readNameDocument(kind string, d bson.Doc) (n auth.Name, err error) {
+	named := nameType(kind)
+	read := map[string]string{}
+	for it := d.Iter(); it.Next(); {
+		key, v := it.Key(), it.Value()
+		_, again := read[key]
+		switch {
+		case key != kind && key != "db" && kind == "role":
+		case key != kind && key != "db":
+			return n, mongoerr.New(mongoerr.BadValue, "%s contains an unknown field named: '%s", named, key)
+		case v.Type != bson.TypeString:
+			return n, mongoerr.New(mongoerr.BadValue, "%s must contain a string field named: %s. But, has type %s", named, key, v.Type)
+		case again:
+			return n, mongoerr.New(mongoerr.BadValue, "%s has more than one field named: %s", named, key)
+		default:
+			read[key] = v.Str()
+		}
+	}
+	for _, key := range []string{kind, "db"} {
+		if _, given := read[key]; !given {
+			return n, mongoerr.New(mongoerr.BadValue, "%s must contain a field named: %s", named, key)
+		}
+	}
+	return auth.Name{Name: strings.Clone(read[kind]), DB: strings.Clone(read["db"])}, nil
 }
 
 // privileges reads the field of that name; ok is false where it is missing. What is said of one resource comes together.
@@ -134,7 +166,7 @@ func rolesOf(d bson.Doc) (names []auth.Name) {
 		return nil
 	}
 	for it := list.Doc().Iter(); it.Next(); {
-		if n, err := readName("roles", "role", "", it.Value()); err == nil {
+		if n, err := readName("role", "", it.Value()); err == nil {
 			names = append(names, n)
 		}
 	}

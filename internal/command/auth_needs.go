@@ -26,7 +26,7 @@ func (op *Op) mayOnRoles(a privilege.Action) bool {
 		return true
 	}
 	for it := list.Doc().Iter(); it.Next(); {
-		n, err := readName("roles", "role", op.DB, it.Value())
+		n, err := readName("role", op.DB, it.Value())
 		if err == nil && !op.May(privilege.Database(n.DB), a) {
 			return false
 		}
@@ -149,7 +149,7 @@ func needsRolesInfo(op *Op) error {
 // askedFor are the names in a command's first argument, as far as they are names.
 func (op *Op) askedFor(v bson.Value, kind string) (names []auth.Name) {
 	add := func(v bson.Value) {
-		if n, err := readName("", kind, op.DB, v); err == nil {
+		if n, err := readName(kind, op.DB, v); err == nil {
 			names = append(names, n)
 		}
 	}

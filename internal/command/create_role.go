@@ -29,7 +29,7 @@ func createRole(op *Op) (bson.Doc, error) {
 	a := op.Args
 	name := op.ownName()
 	privileges, _ := op.privileges()
-	roles, _ := op.authNames("role", "roles")
+	roles, _ := op.roleNames("roles")
 	restrictions, _ := op.restrictions()
 	a.Required("privileges", "roles")
 	if err := a.Done(); err != nil {
@@ -122,7 +122,7 @@ func (op *Op) changeRole(name auth.Name, f func(s *authStore, old bson.Doc) (bso
 func updateRole(op *Op) (bson.Doc, error) {
 	name := op.ownName()
 	privileges, hasPrivileges := op.privileges()
-	roles, hasRoles := op.authNames("role", "roles")
+	roles, hasRoles := op.roleNames("roles")
 	restrictions, restricts := op.restrictions()
 	if err := op.Args.Done(); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (op *Op) userFields() (f userFields) {
 	f.pwd, f.hasPwd = pwd, given
 	f.digested = !a.SafeBool("digestPassword", true)
 	f.custom = a.Doc("customData")
-	f.roles, f.hasRoles = op.authNames("role", "roles")
+	f.roles, f.hasRoles = op.roleNames("roles")
 	f.restrictions, f.restricts = op.restrictions()
 	if list := a.Array("mechanisms"); list != nil {
 		f.hasMechs = true
@@ -328,7 +328,7 @@ func (op *Op) changeRolesOfUser(change func(have, roles []auth.Name) []auth.Name
 
 // someRoles reads the field roles, which must have some.
 func (op *Op) someRoles() ([]auth.Name, error) {
-	roles, _ := op.authNames("role", "roles")
+	roles, _ := op.roleNames("roles")
 	op.Args.Required("roles")
 	if err := op.Args.Done(); err != nil {
 		return nil, err

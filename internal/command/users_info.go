@@ -21,10 +21,9 @@ type whom struct {
 // readWhom reads the command's first argument; kind is "user" or "role".
 func (op *Op) readWhom(kind string) (w whom) {
 	a := op.Args
-	path := a.path + "." + op.Name()
 	v := a.Value(op.Name())
-	one := func(path string, v bson.Value) {
-		n, err := readName(path, kind, op.DB, v)
+	one := func(v bson.Value) {
+		n, err := readName(kind, op.DB, v)
 		if err != nil {
 			a.Fail(err)
 		}
@@ -37,7 +36,7 @@ func (op *Op) readWhom(kind string) (w whom) {
 		w.allOfDB = true
 	case v.Type == bson.TypeObject && kind == "user" && v.Doc().FirstKey() == "forAllDBs":
 		if w.allOfEach = v.Doc().Lookup("forAllDBs").Truthy() && v.Doc().Count() == 1; !w.allOfEach {
-			a.Fail(mongoerr.New(mongoerr.BadValue, "User and role names must be either strings or objects"))
+			a.Fail(mongoerr.New(mongoerr.BadValue, "UserName contains an unknown field named: 'forAllDBs"))
 		}
 	case v.Type == bson.TypeArray:
 		w.exact = true
@@ -46,14 +45,14 @@ func (op *Op) readWhom(kind string) (w whom) {
 			if n == maxNamed {
 				a.Fail(mongoerr.New(mongoerr.BadValue, "%s may name %d at most", a.path, maxNamed))
 			}
-			one(path+"."+it.Key(), it.Value())
+			one(it.Value())
 		}
 		if n == 0 {
 			a.Fail(mongoerr.New(mongoerr.BadValue, "$and/$or/$nor must be a nonempty array"))
 		}
 	default:
 		w.exact = true
-		one(path, v)
+		one(v)
 	}
 	return w
 }

@@ -126,6 +126,17 @@ func Position(name string) (n int, ok bool) {
 	return n, n <= 1<<31-1
 }
 
+// CheckPosition refuses a position in array that one of its documents has a field for: no key of an index or of a sort can
+// tell which of the two is meant.
+func CheckPosition(array bson.Doc, position string) error {
+	for it := array.Iter(); it.Next(); {
+		if e := it.Value(); e.Type == bson.TypeObject && !e.Doc().Lookup(position).IsMissing() {
+			return mongoerr.New(16746, "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '%s' for array: %s", position, array.ArrayValue())
+		}
+	}
+	return nil
+}
+
 // Prefix is the text of the first n components.
 func (p Path) Prefix(n int) string {
 	if n == 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -133,10 +134,8 @@ func position(array bson.Doc, part string) (v bson.Value, is bool, err error) {
 	if v.IsMissing() {
 		return v, false, nil
 	}
-	for it := array.Iter(); it.Next(); {
-		if e := it.Value(); e.Type == bson.TypeObject && !e.Doc().Lookup(part).IsMissing() {
-			return v, false, mongoerr.New(16746, "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '%s' for array: %s", part, array.ArrayValue())
-		}
+	if err := fieldpath.CheckPosition(array, part); err != nil {
+		return v, false, err
 	}
 	return v, true, nil
 }

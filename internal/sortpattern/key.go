@@ -90,7 +90,10 @@ func (p *Pattern) spread(key []bson.Value, doc bson.Doc, c bson.Collator, ask fu
 		if p.Parts[i].Meta != "" {
 			at[i] = cursor{value: key[i], done: true}
 		} else {
-			at[i] = advance(doc.Value(), p.Parts[i].Path)
+			var err error
+			if at[i], err = advance(doc.Value(), p.Parts[i].Path); err != nil {
+				return err
+			}
 		}
 	}
 	return s.run(at)
@@ -154,7 +157,10 @@ func (s *spreader) run(at []cursor) error {
 		for i := range at {
 			next[i] = at[i]
 			if at[i].array {
-				next[i] = element(it.Value(), at[i].left)
+				var err error
+				if next[i], err = element(it.Value(), at[i].left); err != nil {
+					return err
+				}
 			}
 		}
 		if err := s.run(next); err != nil {
@@ -190,39 +196,43 @@ func (s *spreader) take(at []cursor) {
 
 // element is the cursor at an element of an array that was gone through: an array at the path's end is not gone through
 // again, nor is one inside of an array on the way.
-func element(v bson.Value, left fieldpath.Path) cursor {
+func element(v bson.Value, left fieldpath.Path) (cursor, error) {
 	switch {
 	case left.Len() == 0:
-		return cursor{value: v, done: true}
+		return cursor{value: v, done: true}, nil
 	case v.Type != bson.TypeObject:
-		return cursor{value: bson.Null, done: true}
+		return cursor{value: bson.Null, done: true}, nil
 	}
 	return advance(v, left)
 }
 
-// advance goes along the path through documents, and through an array where the next component is a position in it. An array
-// at a position by which the path ends is one value, and below null when it is empty.
-func advance(v bson.Value, left fieldpath.Path) cursor {
+// advance goes along the path through documents, and through an array where the next component is a position in it, unless
+// that is a field of its documents as well. An array at a position by which the path ends is one value, and below null when
+// it is empty.
+func advance(v bson.Value, left fieldpath.Path) (cursor, error) {
 	for positioned := false; ; {
 		switch {
 		case v.Type == bson.TypeArray && left.Len() > 0:
 			if i, ok := left.Position(0); ok {
 				if e := v.Doc().Index(i); !e.IsMissing() {
+					if err := fieldpath.CheckPosition(v.Doc(), left.Part(0)); err != nil {
+						return cursor{}, err
+					}
 					v, left, positioned = e, left.From(1), true
 					continue
 				}
 			}
-			return cursor{value: v, left: left, array: true}
+			return cursor{value: v, left: left, array: true}, nil
 		case v.Type == bson.TypeArray && positioned:
-			return cursor{value: atPosition(v), done: true}
+			return cursor{value: atPosition(v), done: true}, nil
 		case v.Type == bson.TypeArray:
-			return cursor{value: v, array: true}
+			return cursor{value: v, array: true}, nil
 		case left.Len() == 0 && v.IsMissing():
-			return cursor{value: bson.Null, done: true}
+			return cursor{value: bson.Null, done: true}, nil
 		case left.Len() == 0:
-			return cursor{value: v, done: true}
+			return cursor{value: v, done: true}, nil
 		case v.Type != bson.TypeObject:
-			return cursor{value: bson.Null, done: true}
+			return cursor{value: bson.Null, done: true}, nil
 		}
 		v, left, positioned = v.Doc().Lookup(left.Part(0)), left.From(1), false
 	}

@@ -14,11 +14,15 @@ import (
 
 // ExplainUpdate tells how an update is run and what it would change.
 func (e *Engine) ExplainUpdate(ctx context.Context, u Update, call *Call, v Verbosity) (*Explanation, error) {
+	shape := findShape("update", Find{NS: u.NS, Filter: u.Filter, Sort: u.Sort}, call)
+	if err := u.sortNaturally(); err != nil {
+		return nil, err
+	}
 	x, err := e.explainUpdate(ctx, u, call, v)
 	if err != nil {
 		return nil, err
 	}
-	return x.explanation(findShape("update", Find{NS: u.NS, Filter: u.Filter, Sort: u.Sort}, call)), nil
+	return x.explanation(shape), nil
 }
 
 // ExplainDelete tells how a delete is run and what it would remove.
@@ -32,7 +36,11 @@ func (e *Engine) ExplainDelete(ctx context.Context, d Delete, call *Call, v Verb
 
 // ExplainFindAndModify tells how a findAndModify is run and what it would do.
 func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call *Call, v Verbosity) (*Explanation, error) {
+	shape := findShape("findAndModify", Find{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Projection: f.Projection}, call)
 	fields, err := e.returnedFields(ctx, e.lookup(f.NS, call), f, call)
+	if err == nil {
+		err = f.sortNaturally()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +60,7 @@ func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call
 	if fields.project != nil {
 		x.steps = x.steps.above(&planner.Projection{Spec: f.Projection}, nil)
 	}
-	return x.explanation(findShape("findAndModify", Find{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Projection: f.Projection}, call)), nil
+	return x.explanation(shape), nil
 }
 
 // explainedWrite is a write that is planned, and run but for the writing.

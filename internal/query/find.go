@@ -164,15 +164,7 @@ func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collectio
 		return mongoerr.New(5626500, "$near and $nearSphere are not supported on time-series collections; use the aggregation stage $geoNear instead")
 	}
 	if !p.Sort.IsEmpty() {
-		if natural := p.Sort.Lookup("$natural"); !natural.IsMissing() {
-			err = p.sortNaturally(natural)
-		} else {
-			p.order, err = sortpattern.Parse(p.Sort)
-			if err == nil && p.call.Stable {
-				err = expr.CheckStableMeta(p.order.Meta()...)
-			}
-		}
-		if err != nil {
+		if err = p.parseSort(); err != nil {
 			return err
 		}
 	}
@@ -206,6 +198,20 @@ func (p *prepared) askOfRecords(e *Engine) (err error) {
 	return err
 }
 
+func (p *prepared) parseSort() error {
+	sort, hint, err := sortNaturally(p.Sort, p.Hint)
+	if err != nil {
+		return err
+	}
+	if p.Hint = hint; sort.IsEmpty() {
+		return nil
+	}
+	if p.order, err = sortpattern.Parse(sort); err == nil && p.call.Stable {
+		err = expr.CheckStableMeta(p.order.Meta()...)
+	}
+	return err
+}
+
 // sortKeysOf is what of a projection asks for the sort key.
 func sortKeysOf(project bson.Doc) bson.Doc {
 	b := bson.Build()
@@ -215,22 +221,6 @@ func sortKeysOf(project bson.Doc) bson.Doc {
 		}
 	}
 	return b.Doc()
-}
-
-// sortNaturally reads {$natural: ±1}, which is a hint more than a sort.
-func (p *prepared) sortNaturally(v bson.Value) error {
-	if p.Sort.Count() != 1 {
-		return mongoerr.New(mongoerr.BadValue, "Cannot include '$natural' in compound sort")
-	}
-	if !v.IsNumber() || v.AsDouble() != 1 && v.AsDouble() != -1 {
-		return mongoerr.New(mongoerr.BadValue, "$natural sort cannot be set to a value other than -1 or 1.")
-	}
-	if p.Hint.IsNullish() {
-		p.Hint = p.Sort.Value()
-	} else if p.Hint.Type != bson.TypeObject || p.Hint.Doc().FirstKey() != "$natural" {
-		return mongoerr.New(mongoerr.BadValue, "Cannot use a $natural sort together with a hint of an index")
-	}
-	return nil
 }
 
 func (p *prepared) query() planner.Query {

@@ -44,6 +44,9 @@ func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call)
 	} else if done {
 		return e.modifiedBefore(ctx, f, call)
 	}
+	if err := f.sortNaturally(); err != nil {
+		return Modified{}, err
+	}
 	call.image = oplog.PreImage
 	if f.New {
 		call.image = oplog.PostImage

@@ -70,6 +70,9 @@ func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, err
 	if u.Multi {
 		return e.updateMany(ctx, u, call)
 	}
+	if err := u.sortNaturally(); err != nil {
+		return Updated{}, err
+	}
 	var done Updated
 	err := e.writeOne(ctx, u.NS, u.Upsert, call, func(w *storage.Writer) (err error) {
 		done, err = e.updateOne(ctx, w, u, call)

@@ -37,23 +37,49 @@ func evalSum(env *Env, vs []bson.Value) (bson.Value, error) {
 	return sum.Value(env), nil
 }
 
-// evalAvg adds longs as doubles, as MongoDB's expression does (its accumulator does not), unless the average is a decimal.
+// evalAvg divides the sum, which as a double leaves out what twoSum says was lost (that of the accumulator does not).
 func evalAvg(env *Env, vs []bson.Value) (bson.Value, error) {
-	var sum Summation
+	var exact Summation
+	var sum carried
 	n := int64(0)
-	exact := slices.ContainsFunc(vs, func(v bson.Value) bool { return v.Type == bson.TypeDecimal })
 	for _, v := range vs {
-		switch {
-		case v.Type == bson.TypeInt64 && !exact:
-			sum.Add(bson.Double(v.AsDouble()))
-		case v.IsNumber():
-			sum.Add(v)
-		default:
+		if !v.IsNumber() {
 			continue
 		}
 		n++
+		exact.Add(v)
+		if v.Type == bson.TypeInt64 {
+			high := v.Int64() / (1 << 32) * (1 << 32)
+			sum.add(float64(v.Int64() - high))
+			sum.add(float64(high))
+		} else {
+			sum.add(v.AsDouble())
+		}
 	}
-	return sum.Average(env, n), nil
+	if n == 0 || exact.Type() == bson.TypeDecimal {
+		return exact.Average(env, n), nil
+	}
+	return env.Double(sum.double() / float64(n)), nil
+}
+
+// carried adds doubles. What is lost of the sum is added with the next one, and is no part of the sum at the end.
+type carried struct {
+	sum, lost float64
+	plain     float64 // added as they come, for sums of infinities
+}
+
+func (c *carried) add(x float64) {
+	c.plain += x
+	x, lost := twoSum(x, c.lost)
+	c.sum, c.lost = twoSum(c.sum, x)
+	c.lost += lost
+}
+
+func (c *carried) double() float64 {
+	if math.IsNaN(c.sum) {
+		return c.plain
+	}
+	return c.sum
 }
 
 // Average is the sum divided by n: a decimal when any was added, else a double, and null of nothing.

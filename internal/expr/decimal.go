@@ -74,8 +74,11 @@ func decimalQuotient(a, b bson.Decimal128) bson.Decimal128 {
 }
 
 func decimalSqrt(x *apd.Decimal) *apd.Decimal {
-	if x.Form != apd.Finite || x.IsZero() {
+	if x.Form != apd.Finite {
 		return x
+	}
+	if x.IsZero() {
+		return zeroAt(x, int32(floorDiv(int64(x.Exponent), 2)))
 	}
 	var r, square apd.Decimal
 	if _, err := decimalContext().Sqrt(&r, x); err != nil {

@@ -114,8 +114,10 @@ func (s *series) result(r, x *apd.Decimal, f func(float64) float64) *apd.Decimal
 
 func integer(n int64) *apd.Decimal { return apd.New(n, 0) }
 
-func pi() *apd.Decimal {
-	d, _, err := apd.NewFromString(piDigits)
+func pi() *apd.Decimal { return decimalConstant(piDigits) }
+
+func decimalConstant(digits string) *apd.Decimal {
+	d, _, err := apd.NewFromString(digits)
 	if err != nil {
 		panic(err)
 	}

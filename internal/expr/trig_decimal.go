@@ -31,7 +31,22 @@ func (s *series) angle(x *apd.Decimal) (rest *apd.Decimal, quarters int64) {
 }
 
 func decimalSin(x *apd.Decimal) *apd.Decimal { return turn(x, 0, math.Sin) }
-func decimalCos(x *apd.Decimal) *apd.Decimal { return turn(x, 1, math.Cos) }
+
+// decimalCos writes the cosine of zero, which is exact, with all its digits.
+func decimalCos(x *apd.Decimal) *apd.Decimal {
+	if x.IsZero() {
+		return widest(integer(1))
+	}
+	return turn(x, 1, math.Cos)
+}
+
+// finest is the exponent that zero gets from functions that compute beyond the digits of a decimal.
+const finest = -40
+
+// zeroAt is the zero x with an exponent.
+func zeroAt(x *apd.Decimal, exponent int32) *apd.Decimal {
+	return &apd.Decimal{Negative: x.Negative, Exponent: exponent}
+}
 
 // turn is the sine of x and so many quarters of the circle.
 func turn(x *apd.Decimal, quarters int64, f func(float64) float64) *apd.Decimal {
@@ -49,6 +64,9 @@ func turn(x *apd.Decimal, quarters int64, f func(float64) float64) *apd.Decimal 
 }
 
 func decimalTan(x *apd.Decimal) *apd.Decimal {
+	if x.IsZero() {
+		return zeroAt(x, finest)
+	}
 	if notANumber(x) || small(x) {
 		return x
 	}
@@ -94,6 +112,9 @@ func (s *series) atan(x *apd.Decimal) *apd.Decimal {
 }
 
 func decimalAsin(x *apd.Decimal) *apd.Decimal {
+	if x.IsZero() {
+		return zeroAt(x, finest)
+	}
 	if notANumber(x) || small(x) {
 		return x
 	}
@@ -159,6 +180,9 @@ func atan2Edge(y, x *apd.Decimal) *apd.Decimal {
 }
 
 func decimalSinh(x *apd.Decimal) *apd.Decimal {
+	if x.IsZero() {
+		return zeroAt(x, finest)
+	}
 	if x.Form != apd.Finite || small(x) {
 		return x
 	}
@@ -200,9 +224,19 @@ func decimalTanh(x *apd.Decimal) *apd.Decimal {
 	return s.result(s.quo(decimalSinh(x), decimalCosh(x)), x, math.Tanh)
 }
 
+// leastAsinh is the exponent from which on MongoDB's inverse hyperbolic sine is lost: it is 0 below.
+const leastAsinh = -4965
+
 func decimalAsinh(x *apd.Decimal) *apd.Decimal {
-	if x.Form != apd.Finite || small(x) {
+	switch {
+	case x.Form != apd.Finite:
 		return x
+	case x.IsZero():
+		return zeroAt(x, smallestExponent)
+	case x.NumDigits()+int64(x.Exponent)-1 < leastAsinh:
+		return zeroAt(x, 0)
+	case small(x):
+		return widest(x)
 	}
 	s := newSeries()
 	var a apd.Decimal
@@ -221,6 +255,9 @@ func decimalAcosh(x *apd.Decimal) *apd.Decimal {
 }
 
 func decimalAtanh(x *apd.Decimal) *apd.Decimal {
+	if x.IsZero() {
+		return zeroAt(x, smallestExponent)
+	}
 	if notANumber(x) || small(x) {
 		return x
 	}
@@ -233,18 +270,18 @@ func decimalAtanh(x *apd.Decimal) *apd.Decimal {
 	return s.result(s.quo(s.ln(s.quo(sum, rest)), integer(2)), x, math.Atanh)
 }
 
-func toRadians(x *apd.Decimal) *apd.Decimal {
-	if x.Form != apd.Finite {
-		return x
-	}
-	s := newSeries()
-	return s.result(s.quo(s.mul(x, pi()), integer(180)), x, func(f float64) float64 { return f * (math.Pi / 180) })
-}
+// MongoDB's angles are one product with a constant of 34 digits, whose exponent a zero has as well.
+const (
+	radiansPerDegree = "0.01745329251994329576923690768488613"
+	degreesPerRadian = "57.29577951308232087679815481410517"
+)
 
-func toDegrees(x *apd.Decimal) *apd.Decimal {
+func toRadians(x *apd.Decimal) *apd.Decimal { return turned(x, radiansPerDegree) }
+func toDegrees(x *apd.Decimal) *apd.Decimal { return turned(x, degreesPerRadian) }
+
+func turned(x *apd.Decimal, factor string) *apd.Decimal {
 	if x.Form != apd.Finite {
 		return x
 	}
-	s := newSeries()
-	return s.result(s.quo(s.mul(x, integer(180)), pi()), x, func(f float64) float64 { return f * (180 / math.Pi) })
+	return newSeries().mul(x, decimalConstant(factor))
 }

@@ -133,6 +133,19 @@ func byteOrder(to target) binary.ByteOrder {
 	return binary.LittleEndian
 }
 
+// greatestSubnormal is the greatest decimal that has fewer digits than others as a double.
+const greatestSubnormal = "2.225073858507201259573821257020768E-308"
+
+// underflows says that d is a number but has no normal double.
+func underflows(d bson.Decimal128) bool {
+	if d.IsNaN() || d.Inf() != 0 {
+		return false
+	}
+	x := d.APD()
+	x.Negative = false
+	return !x.IsZero() && x.Cmp(decimalConstant(greatestSubnormal)) <= 0
+}
+
 func toDouble(env *Env, v bson.Value, to target) (bson.Value, error) {
 	switch v.Type {
 	case bson.TypeDouble:
@@ -142,7 +155,7 @@ func toDouble(env *Env, v bson.Value, to target) (bson.Value, error) {
 	case bson.TypeDecimal:
 		d := v.Decimal()
 		f := d.Float64()
-		if math.IsInf(f, 0) && d.Inf() == 0 {
+		if math.IsInf(f, 0) && d.Inf() == 0 || underflows(d) {
 			return v, errOverflow(v)
 		}
 		return env.Double(f), nil

@@ -16,7 +16,6 @@ func cullOperators() []Operator {
 
 // cull removes the elements for which test holds.
 type cull struct {
-	name string
 	test func(a *applier, v bson.Value) (bool, error)
 }
 
@@ -28,7 +27,7 @@ func parsePull(p *parser, _ string, v bson.Value) (modifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		return cull{"$pull", func(a *applier, v bson.Value) (bool, error) {
+		return cull{func(a *applier, v bson.Value) (bool, error) {
 			if v.Type != bson.TypeObject {
 				return false, nil
 			}
@@ -39,9 +38,9 @@ func parsePull(p *parser, _ string, v bson.Value) (modifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		return cull{"$pull", func(a *applier, v bson.Value) (bool, error) { return f.MatchValue(a.args.Env, v) }}, nil
+		return cull{func(a *applier, v bson.Value) (bool, error) { return f.MatchValue(a.args.Env, v) }}, nil
 	}
-	return cull{"$pull", func(_ *applier, x bson.Value) (bool, error) { return bson.CompareWith(x, v, p.collator) == 0, nil }}, nil
+	return cull{func(_ *applier, x bson.Value) (bool, error) { return bson.CompareWith(x, v, p.collator) == 0, nil }}, nil
 }
 
 // condition parses a filter on elements.
@@ -55,12 +54,12 @@ func parsePullAll(p *parser, _ string, v bson.Value) (modifier, error) {
 	}
 	const many = 1 << 10 // the set is made once for all elements of all documents
 	s := newSet(v.Doc().Values(nil), many, p.collator)
-	return cull{"$pullAll", func(_ *applier, v bson.Value) (bool, error) { return s.has(v), nil }}, nil
+	return cull{func(_ *applier, v bson.Value) (bool, error) { return s.has(v), nil }}, nil
 }
 
 func (m cull) apply(a *applier, dst []byte, old bson.Value) ([]byte, bson.Type, effect, error) {
 	if old.Type != bson.TypeArray {
-		return dst, 0, unchanged, mongoerr.New(mongoerr.BadValue, "Cannot apply %s to a non-array value", m.name)
+		return dst, 0, unchanged, mongoerr.New(mongoerr.BadValue, "Cannot apply $pull to a non-array value")
 	}
 	dst, start := openDoc(dst)
 	seen, kept := 0, 0

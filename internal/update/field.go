@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -91,7 +92,7 @@ func (m arithmetic) apply(a *applier, dst []byte, old bson.Value) ([]byte, bson.
 	v, ok := m.compute(old, m.operand)
 	if !ok {
 		return dst, 0, unchanged, mongoerr.New(mongoerr.BadValue, "Failed to apply %s operations to current value (%s) for document {%s}",
-			m.name, old.Text(), a.idText())
+			m.name, typedNumber(old), a.idText())
 	}
 	if sameNumber(old, v) {
 		return keep(dst)
@@ -226,9 +227,34 @@ func (m renameTo) apply(a *applier, dst []byte, _ bson.Value) ([]byte, bson.Type
 	if a.arrays > 0 {
 		return dst, 0, unchanged, mongoerr.New(mongoerr.BadValue,
 			"The destination field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
-			a.dotted(), a.idText(), a.path[0])
+			a.dotted(), a.idText(), a.innermostArray())
 	}
 	return put(dst, a.renames[m])
+}
+
+// typedNumber is a number with the name of its type, as the message of an overflow has it.
+func typedNumber(v bson.Value) string {
+	if v.Type == bson.TypeInt32 {
+		return "(NumberInt)" + strconv.Itoa(int(v.Int32()))
+	}
+	return "(NumberLong)" + strconv.FormatInt(v.Int64(), 10)
+}
+
+// innermostArray is the name of the last array on the path to where a stands.
+func (a *applier) innermostArray() string {
+	v, name := a.root.Value(), ""
+	for _, part := range a.path {
+		switch v.Type {
+		case bson.TypeObject:
+			v = v.Doc().Lookup(part)
+		case bson.TypeArray:
+			v = v.Doc().Lookup(part)
+		}
+		if v.Type == bson.TypeArray {
+			name = part
+		}
+	}
+	return name
 }
 
 // source is the value that r moves, or a missing one.

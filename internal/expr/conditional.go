@@ -137,7 +137,7 @@ func parseSwitch(p *Parser, _ *Operator, arg bson.Value, scope *Scope) (Expr, er
 		}
 	}
 	if len(s.cases) == 0 {
-		return nil, mongoerr.New(40068, "$switch requires at least one branch.")
+		return nil, mongoerr.New(40068, "$switch requires at least one branch")
 	}
 	return s, nil
 }

@@ -61,7 +61,8 @@ func dateAddShape(sign int64) named {
 	return named{
 		params:    []param{{"startDate", 5166402}, {"unit", 5166402}, {"amount", 5166402}, {"timezone", 0}},
 		notObject: 5166400, unknown: 5166401, prepare: checkUnit(1),
-		eval: func(env *Env, c *call) (bson.Value, error) { return evalDateAdd(env, c, sign) },
+		lacking: "%[1]s requires startDate, unit, and amount to be present",
+		eval:    func(env *Env, c *call) (bson.Value, error) { return evalDateAdd(env, c, sign) },
 	}
 }
 
@@ -114,6 +115,15 @@ func (c *call) optionalZone(env *Env, v bson.Value, i int) (*time.Location, erro
 	return env.zoneOf(v)
 }
 
+// zoneParameter is optionalZone for operators whose messages say that the zone is a parameter.
+func (c *call) zoneParameter(env *Env, v bson.Value, i int) (*time.Location, error) {
+	z, err := c.optionalZone(env, v, i)
+	if err != nil {
+		err = mongoerr.Prefix(c.op.Name+" parameter 'timezone' value parsing failed :: caused by :: ", err)
+	}
+	return z, err
+}
+
 func evalDateDiff(env *Env, c *call) (bson.Value, error) {
 	args, mark, err := env.evalAll(c.args)
 	if err != nil {
@@ -143,7 +153,7 @@ func evalDateDiff(env *Env, c *call) (bson.Value, error) {
 			return args[4], err
 		}
 	}
-	zone, err := c.optionalZone(env, args[3], 3)
+	zone, err := c.zoneParameter(env, args[3], 3)
 	if err != nil {
 		return args[3], err
 	}
@@ -178,7 +188,7 @@ func evalDateTrunc(env *Env, c *call) (bson.Value, error) {
 			return args[2], err
 		}
 	}
-	zone, err := c.optionalZone(env, args[3], 3)
+	zone, err := c.zoneParameter(env, args[3], 3)
 	if err != nil {
 		return args[3], err
 	}

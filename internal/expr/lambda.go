@@ -50,7 +50,7 @@ func lambdaFields(op *Operator, arg bson.Value, notObject, unknown mongoerr.Code
 }
 
 func missingField(op *Operator, code mongoerr.Code, name string) error {
-	return mongoerr.New(code, "Missing '%s' parameter to %s", name, op.Name)
+	return mongoerr.New(code, lacksParameter, op.Name, name)
 }
 
 // parseAs defines the variable that "as" names, this without it.
@@ -127,7 +127,7 @@ func parseReduce(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, e
 	}
 	for i, name := range []string{"input", "initialValue", "in"} {
 		if f[name].IsMissing() {
-			return nil, missingField(op, mongoerr.Code(40077+i), name)
+			return nil, mongoerr.New(mongoerr.Code(40077+i), "%s requires '%s' to be specified", op.Name, name)
 		}
 	}
 	l := &lambda{op: op, eval: evalReduce, code: 40080}

@@ -25,7 +25,7 @@ func CheckMeta(v bson.Value) (string, error) {
 		return "", mongoerr.New(17307, "$meta only supports string arguments")
 	}
 	if !slices.Contains(metaKinds(), v.Str()) {
-		return "", mongoerr.New(17308, "Unsupported argument to $meta: %s", v.Str())
+		return "", mongoerr.New(17308, "Unsupported $meta field: %s", v.Str())
 	}
 	return v.Str(), nil
 }

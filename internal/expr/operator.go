@@ -293,12 +293,16 @@ type param struct {
 	missing mongoerr.Code // the error when it is not given; 0 when it need not be
 }
 
+// lacksParameter is what most operators say of a parameter that they lack, with the names of both.
+const lacksParameter = "Missing '%[2]s' parameter to %[1]s"
+
 // named takes its arguments as the fields of an object.
 type named struct {
 	params    []param
 	notObject mongoerr.Code
 	echoes    bool // a message says what there is in the place of the object
 	unknown   mongoerr.Code
+	lacking   string // says of an operator that it lacks a parameter; "" for what most say
 	eval      func(env *Env, c *call) (bson.Value, error)
 	of        func(env *Env, args []bson.Value) (bson.Value, error) // instead of eval: all evaluated
 	prepare   func(p *Parser, c *call) error
@@ -329,7 +333,7 @@ func (s named) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Exp
 	}
 	for i, x := range s.params {
 		if c.args[i] == nil && x.missing != 0 {
-			return nil, mongoerr.New(x.missing, "Missing '%s' parameter to %s", x.name, op.Name)
+			return nil, mongoerr.New(x.missing, cmp.Or(s.lacking, lacksParameter), op.Name, x.name)
 		}
 	}
 	return c, nil

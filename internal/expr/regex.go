@@ -30,6 +30,7 @@ func regexShape(f regexEval) named {
 		params:    []param{{"input", 31022}, {"regex", 31023}, {"options", 0}},
 		notObject: 51103,
 		unknown:   31024,
+		lacking:   "%[1]s requires '%[2]s' parameter",
 		eval:      func(env *Env, c *call) (bson.Value, error) { return evalRegex(env, c, f) },
 		prepare:   prepareRegex,
 	}

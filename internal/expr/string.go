@@ -167,6 +167,7 @@ func trimShape(left, right bool) special {
 			params:    []param{{"input", 50695}, {"chars", 0}},
 			notObject: 50696,
 			unknown:   50694,
+			lacking:   "%[1]s requires an '%[2]s' field",
 			eval: func(env *Env, c *call) (bson.Value, error) {
 				input, err := c.arg(env, 0)
 				if err != nil {
@@ -215,6 +216,7 @@ func replaceShape(times int) special {
 			params:    []param{{"input", 51749}, {"find", 51748}, {"replacement", 51747}},
 			notObject: 51751,
 			unknown:   51750,
+			lacking:   "%[1]s requires '%[2]s' to be specified",
 			of: func(env *Env, args []bson.Value) (bson.Value, error) {
 				return replace(env, op.Name, args, times)
 			},

@@ -260,7 +260,7 @@ func (p *parsing) object(prefix, name string, d bson.Doc) error {
 		return err
 	}
 	if d.IsEmpty() {
-		return mongoerr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+		return mongoerr.New(51270, "Invalid empty sub-projection: %s", name)
 	}
 	if op := d.FirstKey(); op != "" && op[0] == '$' && d.Count() == 1 {
 		return p.operator(at, name, op, d)

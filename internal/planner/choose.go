@@ -107,7 +107,7 @@ func (p *planning) candidates() ([]*Plan, error) {
 		return plans, nil
 	}
 	if p.forbidsScan() {
-		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: No indexed plans available, and running with 'notablescan'")
+		return nil, q.unplanned(mongoerr.NoQueryExecutionPlans, "No indexed plans available, and running with 'notablescan'")
 	}
 	return []*Plan{p.collScan(false)}, nil
 }

@@ -65,11 +65,11 @@ func (p *Plan) near(c Collection, q Query, near *match.GeoNear) error {
 		return mongoerr.New(mongoerr.BadValue, "geoNear expression not allowed with $natural hint")
 	}
 	if q.Min != nil || q.Max != nil {
-		return noNearIndex()
+		return noNearIndex(q)
 	}
 	indexes := c.Indexes
 	if !q.Hint.IsNullish() {
-		x, err := hintedIndex(c, q.Hint)
+		x, err := hintedIndex(c, q)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (p *Plan) near(c Collection, q Query, near *match.GeoNear) error {
 		}
 	}
 	if best == nil {
-		return noNearIndex()
+		return noNearIndex(q)
 	}
 	p.Root, p.Ordered = best, len(q.Order) == 0
 	return best.Index.checkCenter(near)
@@ -121,8 +121,8 @@ func (g *GeoNear) bound() int {
 	return g.field
 }
 
-func noNearIndex() error {
-	return mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query")
+func noNearIndex(q Query) error {
+	return q.unplanned(mongoerr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
 }
 
 // measures is the field of x that has the places that near asks for, in a system in which it measures; -1 when there is none.

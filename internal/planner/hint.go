@@ -13,7 +13,7 @@ func (p *planning) hinted() ([]*Plan, error) {
 	case hintsRecords(p.c.Clustered, p.q.Hint):
 		return p.hintedRecords()
 	}
-	x, err := hintedIndex(p.c, p.q.Hint)
+	x, err := hintedIndex(p.c, p.q)
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +21,7 @@ func (p *planning) hinted() ([]*Plan, error) {
 		return p.hintedWild(x)
 	}
 	if !x.walkable() || x.isGeo() && (p.q.Min != nil || p.q.Max != nil) {
-		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: the hinted index %s cannot serve this query", x.Name)
+		return nil, p.q.unplanned(mongoerr.NoQueryExecutionPlans, "the hinted index %s cannot serve this query", x.Name)
 	}
 	if p.q.Min != nil || p.q.Max != nil {
 		return p.minMax(x)
@@ -44,7 +44,7 @@ func (p *planning) hintedWild(x Index) ([]*Plan, error) {
 	if plans := p.indexed(p.expand([]Index{x}), false); len(plans) > 0 {
 		return plans, nil
 	}
-	return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: the hinted index %s cannot serve this query", x.Name)
+	return nil, p.q.unplanned(mongoerr.NoQueryExecutionPlans, "the hinted index %s cannot serve this query", x.Name)
 }
 
 func (p *planning) natural() ([]*Plan, error) {
@@ -52,13 +52,14 @@ func (p *planning) natural() ([]*Plan, error) {
 		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "min and max cannot be used with a $natural hint")
 	}
 	if p.forbidsScan() {
-		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: hint $natural is not allowed, because 'notablescan' is enabled")
+		return nil, p.q.unplanned(mongoerr.NoQueryExecutionPlans, "hint $natural is not allowed, because 'notablescan' is enabled")
 	}
 	v := p.q.Hint.Doc().Lookup("$natural")
 	return []*Plan{p.collScan(v.IsNumber() && v.AsDouble() < 0)}, nil
 }
 
-func hintedIndex(c Collection, hint bson.Value) (Index, error) {
+func hintedIndex(c Collection, q Query) (Index, error) {
+	hint := q.Hint
 	var found []Index
 	for _, x := range c.Indexes {
 		if hint.Type == bson.TypeString && x.Name == hint.Str() ||
@@ -68,7 +69,7 @@ func hintedIndex(c Collection, hint bson.Value) (Index, error) {
 	}
 	switch {
 	case len(found) == 0 || found[0].Hidden:
-		return Index{}, mongoerr.New(mongoerr.BadValue, "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index")
+		return Index{}, q.unplanned(mongoerr.BadValue, "hint provided does not correspond to an existing index")
 	case len(found) > 1:
 		return Index{}, mongoerr.New(mongoerr.IndexNotFound, "Hint matched multiple indexes, must hint by index name. Matched: %s and %s", found[0].Spec, found[1].Spec)
 	}

@@ -42,6 +42,8 @@ type Query struct {
 	// Projection; nil is all of a document.
 	Fields     []string
 	Projection bson.Doc
+	// Told is what messages tell of the query.
+	Told Told
 	// Express says whether the plan may be an express one.
 	Express ExpressMode
 }

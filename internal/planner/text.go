@@ -62,7 +62,7 @@ func (p *Plan) text(c Collection, q Query, t *match.Text) error {
 	case i < 0:
 		return mongoerr.New(mongoerr.IndexNotFound, "text index required for $text query")
 	case c.Indexes[i].Hidden || !c.Indexes[i].Built():
-		return noTextIndex()
+		return noTextIndex(q)
 	}
 	s := textPlanner{collection: c, query: q, index: c.Indexes[i]}
 	var err error
@@ -136,7 +136,7 @@ func (s *textPlanner) alternative(n match.Node) (Node, error) {
 	if plans := alone.indexed(alone.usable(), true); len(plans) > 0 {
 		return plans[0].Root, nil
 	}
-	return nil, noTextPlan("Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.")
+	return nil, s.query.unplanned(mongoerr.NoQueryExecutionPlans, "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.")
 }
 
 // filter is one that all of nodes must match, nil for none.
@@ -177,13 +177,13 @@ func (s *textPlanner) match(rest []match.Node) (Node, error) {
 func (s *textPlanner) prefix(rest []match.Node) (bson.Doc, []match.Node, error) {
 	x := s.index
 	if x.Partial() != nil && !implies(predicates(&match.And{Children: rest}), x.Partial().Root, s.query.Collation) {
-		return nil, nil, noTextIndex()
+		return nil, nil, noTextIndex(s.query)
 	}
 	b := bson.Build()
 	for _, f := range x.Fields[:x.WordField()] {
 		i := slices.IndexFunc(rest, func(n match.Node) bool { return isValueOf(n, f.Path) })
 		if i < 0 {
-			return nil, nil, noTextIndex()
+			return nil, nil, noTextIndex(s.query)
 		}
 		v := rest[i].(*match.Compare).Value
 		b.Value(f.Path, v)
@@ -214,10 +214,6 @@ func (s *textPlanner) scans(prefix bson.Doc) (scans []Node) {
 	return scans
 }
 
-func noTextIndex() error {
-	return noTextPlan("failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)")
-}
-
-func noTextPlan(why string) error {
-	return mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: %s", why)
+func noTextIndex(q Query) error {
+	return q.unplanned(mongoerr.NoQueryExecutionPlans, "failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)")
 }

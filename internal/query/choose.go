@@ -54,6 +54,7 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 		q.Hint = bson.Missing
 	}
 	c.NoTableScan = e.forbidsScans(r.Catalog().NS)
+	q.Told = told(r.Catalog().NS, order, project)
 	plans, err := planner.Candidates(c, q)
 	if err != nil {
 		return nil, err
@@ -65,6 +66,15 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 		made.description = func() bson.Doc { return describeQuery(q, order, project) }
 	}
 	return made, nil
+}
+
+// told is what messages tell of a query of ns.
+func told(ns namespace.NS, order *sortpattern.Pattern, project bson.Doc) planner.Told {
+	t := planner.Told{NS: ns.String(), Projection: project}
+	if order != nil {
+		t.Sort = order.Source()
+	}
+	return t
 }
 
 // forbidsScans says whether a query of ns needs an index. The server's own collections do not.

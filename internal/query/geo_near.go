@@ -34,7 +34,8 @@ func (e *Engine) planNear(ctx context.Context, op *exec.Op, view *storage.View, 
 	}
 	p.lead = pl.Leading()
 	p.lead.Filter, p.near, p.rest = stage.Query, stage, pl.From(1)
-	plan, err := planner.Choose(coll, planner.Query{Filter: stage.Query, Interrupt: interruptOf(ctx), Near: near, Collation: op.Parser.Collation, Hint: hint})
+	plan, err := planner.Choose(coll, planner.Query{Filter: stage.Query, Interrupt: interruptOf(ctx), Near: near, Collation: op.Parser.Collation, Hint: hint,
+		Told: told(pl.NS, nil, nil)})
 	if err != nil {
 		return p, err
 	}

@@ -13,7 +13,9 @@ func (p *prepared) chooseTail(c planner.Collection) (err error) {
 		return mongoerr.New(mongoerr.InvalidPipelineOperator, "tailable cursors are not supported on the time-series collection %s", p.NS)
 	}
 	if !p.coll.Options.Capped {
-		return mongoerr.New(mongoerr.BadValue, "error processing query: ns=%s: tailable cursor requested on non capped collection", p.NS)
+		q := p.query()
+		q.Told = told(p.NS, p.order, p.Projection)
+		return q.Refused(mongoerr.BadValue, "tailable cursor requested on non capped collection")
 	}
 	q := p.query()
 	if !isNatural(q.Hint) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -84,7 +85,9 @@ func (s *set) asksForNote(client, secondary *mongo.Client) {
 		s.t.Fatal(err)
 	}
 	find := bson.D{{Key: "find", Value: "c"}, {Key: "readConcern", Value: bson.M{"level": "snapshot", "atClusterTime": next}}}
-	if err := secondary.Database("d").RunCommand(mongo.NewSessionContext(s.t.Context(), session), find).Err(); err != nil {
+	ctx, cancel := context.WithTimeout(mongo.NewSessionContext(s.t.Context(), session), time.Minute) // the note of each ten seconds does not come: the clock stands still
+	defer cancel()
+	if err := secondary.Database("d").RunCommand(ctx, find).Err(); err != nil {
 		s.t.Fatal(err)
 	}
 	notes := bson.M{"op": "n", "o.msg": "noop write for atClusterTime read concern"}

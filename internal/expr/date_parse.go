@@ -68,6 +68,7 @@ type civil struct {
 	year, month, day                 int
 	hour, minute, second, millis     int
 	isoYear, isoWeek, isoDay, day366 int
+	weekday                          int // 0 for Sunday: the date is the next such day
 	offset                           int // seconds east of UTC, when hasOffset
 	hasOffset                        bool
 	zone                             string // the short name that tells the offset; "" where it is a number
@@ -77,7 +78,7 @@ type civil struct {
 const none = -1 << 31
 
 func noDate() civil {
-	return civil{year: none, month: -1, day: -1, hour: -1, minute: -1, second: -1, millis: -1, isoYear: -1, isoWeek: -1, isoDay: -1, day366: -1}
+	return civil{year: none, month: -1, day: -1, hour: -1, minute: -1, second: -1, millis: -1, isoYear: -1, isoWeek: -1, isoDay: -1, day366: -1, weekday: -1}
 }
 
 // moment checks the parts and puts them together.
@@ -118,17 +119,15 @@ func (d civil) moment(s string, zone *time.Location) (int64, error) {
 	}
 	month, day := d.month, d.day
 	if d.day366 >= 0 {
-		if d.day366 > daysIn(d.year) {
-			return 0, errDateText(s, "out of range")
-		}
-		month, day = 1, d.day366+1 // MongoDB counts from 0 here
+		month, day = 1, d.day366+1 // MongoDB counts from 0 here, and on into the next year
 	} else if d.month == 0 || d.day == 0 || month > 12 || day > monthDays(d.year, time.Month(month)) {
 		return 0, errDateText(s, "out of range")
 	}
+	if d.weekday >= 0 {
+		day += (d.weekday - int(time.Date(d.year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Weekday()) + 7) % 7
+	}
 	return whenLocal(time.Date(d.year, time.Month(month), day, hour, minute, second, millis*1e6, time.UTC), zone).UnixMilli(), nil
 }
-
-func daysIn(year int) int { return time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC).YearDay() }
 
 func monthDays(year int, m time.Month) int {
 	return time.Date(year, m+1, 0, 0, 0, 0, 0, time.UTC).Day()
@@ -193,6 +192,9 @@ func (d *civil) read(s string, specifier byte) (rest string, ok bool) {
 	case 'L':
 		return d.readMillis(s)
 	case 'j':
+		if d.year == none {
+			return s, false // a day of what year?
+		}
 		return digits(&d.day366, 3)
 	case 'G':
 		return digits(&d.isoYear, 4)
@@ -240,7 +242,7 @@ func (d *civil) readOffset(s string, specifier byte) (rest string, ok bool) {
 	}
 	m := pattern.FindString(s)
 	if m == "" {
-		return s, false
+		return d.readAbbreviation(s, specifier)
 	}
 	d.hasOffset = true
 	switch {
@@ -257,6 +259,20 @@ func (d *civil) readOffset(s string, specifier byte) (rest string, ok bool) {
 		d.offset, _ = parseOffset(m[:1] + digits)
 	}
 	return s[len(m):], true
+}
+
+// readAbbreviation reads the name of a zone where its offset may stand as well.
+func (d *civil) readAbbreviation(s string, specifier byte) (rest string, ok bool) {
+	n := 0
+	for n < len(s) && (s[n]|0x20 >= 'a' && s[n]|0x20 <= 'z') {
+		n++
+	}
+	seconds, ok := abbreviation(s[:n])
+	if !ok || specifier == 'Z' {
+		return s, false
+	}
+	d.hasOffset, d.offset, d.zone = true, seconds, strings.ToUpper(s[:n])
+	return s[n:], true
 }
 
 var offsetSyntax = sync.OnceValue(func() *regexp.Regexp {

@@ -12,10 +12,10 @@ import (
 var dateSyntax = sync.OnceValue(func() []*regexp.Regexp {
 	var out []*regexp.Regexp
 	const month = `(?P<b>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?`
-	const weekday = `(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?`
-	const clock = `(?P<H>\d{1,2})[:.](?P<M>\d{2})(?:[:.](?P<S>\d{2})(?:[.,:](?P<L>\d{1,9}))?)?(?:\s*(?P<p>[ap])\.?m\.?)?`
-	const zone = `(?:\s*(?P<z>z|utc|gmt|(?:gmt|utc)?[+-]\d{1,2}(?::?\d{2})?|[a-z]{3,4}|[a-z]+(?:/[a-z_]+)+))?`
-	const after = `(?:(?:\s*t\s*|,?\s+)` + clock + zone + `)?`
+	const weekday = `(?:(?P<w>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?\.?,?\s+)?`
+	const clock = `(?P<H>\d{1,2})(?:[:.](?P<M>\d{2})(?:[:.](?P<S>\d{2})(?:[.,:](?P<L>\d{1,9}))?)?)?(?:\s*(?P<p>[ap])\.?m\.?)?`
+	const zone = `(?:\s*(?P<z>(?:gmt|utc)?[+-]\d{1,2}(?::?\d{2})?|[a-z]{1,4}|[a-z]+(?:/[a-z_]+)+))?`
+	const after = `(?:(?:\s*(?P<t>t)\s*|,?\s+)` + clock + `)?` + zone
 	for _, s := range []string{
 		`(?P<Y>-?\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})` + after,
 		`(?P<Y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})` + after,
@@ -29,8 +29,10 @@ var dateSyntax = sync.OnceValue(func() []*regexp.Regexp {
 		weekday + `(?P<d>\d{1,2})(?:st|nd|rd|th)?[\s-]+` + month + `,?[\s-]+(?P<Y>\d{4})` + after,
 		weekday + `(?P<Y>\d{4})[\s-]+` + month + `[\s-]+(?P<d>\d{1,2})` + after,
 		weekday + month + `\s+(?P<d>\d{1,2})\s+` + clock + zone + `\s+(?P<Y>\d{4})`,
-		month + `,?\s+(?P<Y>\d{4})`,
-		`@(?P<e>-?\d{1,12})`,
+		month + `\s+(?P<Y>\d{4})`,
+		`(?P<Y>\d{4})\s+` + month,
+		clock + zone + `\s+(?P<Y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})`,
+		`@(?P<e>-?\d{1,12})(?:\.(?P<f>\d{1,9}))?`,
 	} {
 		out = append(out, regexp.MustCompile(`(?i)^[\s\x00\x{a0}]*`+s+`[\s\x00\x{a0}]*$`))
 	}
@@ -49,21 +51,28 @@ func parseDateText(s string, zone *time.Location) (int64, error) {
 		if m == nil {
 			continue
 		}
-		d := noDate()
+		d, named := noDate(), func(name string) string {
+			if i := syntax.SubexpIndex(name); i >= 0 {
+				return m[i]
+			}
+			return ""
+		}
+		if e := named("e"); e != "" {
+			return parseEpoch(e, named("f")), nil
+		}
+		if half := named("p") != ""; half && (named("t") != "" || named("L") != "") || !half && named("t") == "" && named("H") != "" && named("M") == "" {
+			return 0, errDateText(s, "unexpected character")
+		}
 		for i, name := range syntax.SubexpNames() {
 			if name == "" || m[i] == "" {
 				continue
 			}
 			if name == "j" { // a day of the year counts from 1 here
 				n, _ := strconv.Atoi(m[i])
-				if n == 0 {
+				if n == 0 || n > 366 {
 					return 0, errDateText(s, "out of range")
 				}
 				m[i] = strconv.Itoa(n - 1)
-			}
-			if name == "e" {
-				n, _ := strconv.ParseInt(m[i], 10, 64)
-				return n * 1000, nil
 			}
 			if err := d.setNamed(s, name, m[i]); err != nil {
 				return 0, err
@@ -78,6 +87,26 @@ func parseDateText(s string, zone *time.Location) (int64, error) {
 		return d.moment(s, zone)
 	}
 	return 0, errDateText(s, "unexpected character")
+}
+
+// parseEpoch is a number of seconds since 1970 with a fraction.
+func parseEpoch(seconds, fraction string) int64 {
+	n, _ := strconv.ParseInt(seconds, 10, 64)
+	ms, _ := strconv.ParseInt((fraction + "000")[:3], 10, 64)
+	if seconds[0] == '-' {
+		ms = -ms
+	}
+	return n*1000 + ms
+}
+
+// weekdayOf is the day of the week, from 0 for Sunday, whose name begins with these three letters.
+func weekdayOf(name string) int {
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		if strings.EqualFold(day.String()[:3], name) {
+			return int(day)
+		}
+	}
+	return -1
 }
 
 func (d *civil) setNamed(s, name, text string) error {
@@ -107,6 +136,8 @@ func (d *civil) setNamed(s, name, text string) error {
 		d.day366 = n
 	case "b":
 		d.readMonth(text)
+	case "w":
+		d.weekday = weekdayOf(text)
 	case "p":
 		if d.hour < 1 || d.hour > 12 {
 			return errDateText(s, "a meridian needs an hour from 1 to 12")
@@ -118,10 +149,38 @@ func (d *civil) setNamed(s, name, text string) error {
 	return nil
 }
 
-// abbreviations are zones that texts name, in hours east of UTC.
-func abbreviation(name string) (hours int, ok bool) {
-	switch strings.ToUpper(name) {
-	case "Z", "UTC", "GMT", "WET":
+// abbreviation is a zone that texts name, in seconds east of UTC: one of those in use, or a letter, of which there is no J.
+func abbreviation(name string) (seconds int, ok bool) {
+	name = strings.ToUpper(name)
+	if len(name) == 1 {
+		hours, ok := letterZone(name[0])
+		return hours * 3600, ok
+	}
+	if name == "NDT" {
+		return -(2*3600 + 30*60 + 52), true
+	}
+	hours, ok := zoneHours(name)
+	return hours * 3600, ok
+}
+
+// letterZone is a zone of one letter: eastwards from A to M, westwards from N to Y.
+func letterZone(c byte) (hours int, ok bool) {
+	switch {
+	case c == 'Z':
+		return 0, true
+	case c >= 'A' && c <= 'I':
+		return int(c-'A') + 1, true
+	case c >= 'K' && c <= 'M':
+		return int(c-'K') + 10, true
+	case c >= 'N' && c <= 'Y':
+		return -int(c-'N') - 1, true
+	}
+	return 0, false
+}
+
+func zoneHours(name string) (hours int, ok bool) {
+	switch name {
+	case "UTC", "GMT", "WET":
 		return 0, true
 	case "EST", "CDT":
 		return -5, true
@@ -135,7 +194,7 @@ func abbreviation(name string) (hours int, ok bool) {
 		return -8, true
 	case "CET", "BST", "WEST":
 		return 1, true
-	case "CEST", "EET":
+	case "CEST", "EET", "IST":
 		return 2, true
 	case "MSK", "EEST":
 		return 3, true
@@ -146,8 +205,8 @@ func abbreviation(name string) (hours int, ok bool) {
 }
 
 func (d *civil) setZone(s, text string) error {
-	if hours, ok := abbreviation(text); ok {
-		d.hasOffset, d.offset, d.zone = true, hours*3600, strings.ToUpper(text)
+	if seconds, ok := abbreviation(text); ok {
+		d.hasOffset, d.offset, d.zone = true, seconds, strings.ToUpper(text)
 		return nil
 	}
 	if i := strings.IndexAny(text, "+-"); i >= 0 && !strings.Contains(text, "/") {

@@ -181,9 +181,19 @@ func (s *choice) Eval(env *Env) (bson.Value, error) {
 		}
 	}
 	if s.otherwise == nil {
-		return bson.Missing, mongoerr.New(40069, "$switch could not find a matching branch for an input, and no default was specified.")
+		return bson.Missing, mongoerr.New(s.unmatched(), "$switch could not find a matching branch for an input, and no default was specified.")
 	}
 	return s.otherwise.Eval(env)
+}
+
+// unmatched is the error that no case holds: one of its own where none ever could.
+func (s *choice) unmatched() mongoerr.Code {
+	for _, e := range s.cases {
+		if _, constant := Constant(e); !constant {
+			return 40066
+		}
+	}
+	return 40069
 }
 
 func (s *choice) Value() bson.Value {

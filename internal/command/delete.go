@@ -100,6 +100,7 @@ func (op *Op) delete(s *deleteStatement) (n int64, err error) {
 	n, _, err = op.Query.Delete(op.Ctx, s.Delete, s.call)
 	op.counts.deletes.Add(1)
 	op.examinedAlso(s.call)
+	op.tally.scan(s.call.PlanSummary, false)
 	op.statement("remove", s.NS, s.source, began, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Deleted.Store(n)

@@ -24,7 +24,8 @@ func (op *Op) metricsSection(b *bson.Builder) {
 	b.End().Object("document").Int64("deleted", t.deleted.Load()).Int64("inserted", t.inserted.Load()).
 		Int64("returned", t.returned.Load()).Int64("updated", t.updated.Load()).End()
 	b.Object("operation").Int64("scanAndOrder", t.sorts.Load()).Int64("writeConflicts", t.writeConflicts.Load()).End()
-	b.Object("queryExecutor").Int64("scanned", t.keysExamined.Load()).Int64("scannedObjects", t.docsExamined.Load()).End()
+	b.Object("queryExecutor").Int64("scanned", t.keysExamined.Load()).Int64("scannedObjects", t.docsExamined.Load()).
+		Object("collectionScans").Int64("nonTailable", t.nonTailableScans.Load()).Int64("total", t.collectionScans.Load()).End().End()
 	op.queryStats.appendMetrics(b.Object("queryStats"), op.queryStatsBytes())
 	b.End()
 	b.Object("getLastError").Object("wtime").Int32("num", 0).Int32("totalMillis", 0).End().Int64("wtimeouts", 0).End()

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/operation"
@@ -11,6 +12,7 @@ type tally struct {
 	reads, writes, commands              latency
 	inserted, deleted, updated, returned atomic.Int64
 	keysExamined, docsExamined           atomic.Int64
+	collectionScans, nonTailableScans    atomic.Int64
 	writeConflicts, sorts, userErrors    atomic.Int64
 	furtherBatches                       atomic.Int64
 	retriedCommands, retriedStatements   atomic.Int64
@@ -74,9 +76,24 @@ func (t *tally) latencyOf(c *Command) *latency {
 	return &t.commands
 }
 
+// scan counts a plan, by its summary, where it reads a whole collection.
+func (t *tally) scan(summary string, tailable bool) {
+	if !strings.HasPrefix(summary, "COLLSCAN") {
+		return
+	}
+	t.collectionScans.Add(1)
+	if !tailable {
+		t.nonTailableScans.Add(1)
+	}
+}
+
 // account adds the finished operation to what serverStatus and top tell.
 func (op *Op) account(micros int64, err error) {
 	op.tally.add(op.Command, &op.Running.Stats, micros, err)
+	switch op.Command.Name {
+	case "find", "aggregate", "count", "distinct", "findAndModify": // a write's statements are counted one by one
+		op.tally.scan(op.Running.Stats.PlanSummary(), op.Command.Name == "find" && op.Args.peek("tailable").Truthy())
+	}
 	op.usage.add(op.Command.Name, op.Running.NS, micros, err)
 	if err == nil {
 		op.countQuery(micros)

@@ -174,6 +174,7 @@ func (op *Op) update(s *updateStatement) (query.Updated, error) {
 	done, err := op.Query.Update(op.Ctx, s.Update, s.call)
 	op.counts.updates.Add(1)
 	op.examinedAlso(s.call)
+	op.tally.scan(s.call.PlanSummary, false)
 	op.statement("update", s.NS, s.source, began, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Matched.Store(done.Matched)

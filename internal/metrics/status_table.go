@@ -85,6 +85,8 @@ func statusTable() []row {
 		counter("metrics/operation/writeConflicts", "write_conflicts", "Writes that met another and were done again."),
 		counter("metrics/queryExecutor/scanned", "query_keys_examined", "Index entries that queries have looked at."),
 		counter("metrics/queryExecutor/scannedObjects", "query_documents_examined", "Documents that queries have looked at."),
+		counter("metrics/queryExecutor/collectionScans/total", "query_collection_scans", "Plans that have read a whole collection."),
+		counter("metrics/queryExecutor/collectionScans/nonTailable", "query_collection_scans_not_tailing", "Plans that have read a whole collection, but for those of tailable cursors."),
 		counter("metrics/cursor/totalOpened", "cursors_opened", "Cursors that were opened."),
 		counter("metrics/cursor/timedOut", "cursors_timed_out", "Cursors that nobody used for too long."),
 		counter("metrics/cursor/moreThanOneBatch", "cursor_further_batches", "Batches that getMore has fetched."),

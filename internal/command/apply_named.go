@@ -44,6 +44,11 @@ func (op *Op) byUUID(l *logged) (done bool, err error) {
 // isSeries: a time series has the UUID of its buckets, which nobody sees and no dump keeps, so it is known by its name, too.
 func isSeries(c *catalog.Collection) bool { return c != nil && c.IsTimeSeries() }
 
+// ofTheServer: users, roles and the like are there from the first one on, whatever UUID another server has for them. Nothing moves them aside.
+func ofTheServer(c *catalog.Collection) bool {
+	return c != nil && c.NS.DB == "admin" && strings.HasPrefix(c.NS.Coll, "system.")
+}
+
 // withFirst is d with another value of its first field.
 func withFirst(d bson.Doc, v bson.Value) bson.Doc {
 	it := d.Iter()
@@ -64,7 +69,7 @@ func (op *Op) makeWay(db string, name bson.Value, uuid [16]byte) (done bool, err
 	all := op.Query.Store.Catalog()
 	there, here := all.ByUUID(uuid), all.Collection(to)
 	switch {
-	case there != nil && there == here || isSeries(here):
+	case there != nil && there == here || isSeries(here) || ofTheServer(here):
 		return true, nil
 	case there != nil && there.NS.DB != db:
 		return false, mongoerr.New(40655, "Invalid name %s for UUID %s", to, catalog.UUIDText(uuid))
@@ -127,6 +132,9 @@ func (op *Op) namedRename(l *logged) (done bool, err error) {
 
 // moveAside gives a collection a name that nobody has.
 func (op *Op) moveAside(c *catalog.Collection, kind string) error {
+	if ofTheServer(c) {
+		return mongoerr.New(mongoerr.IllegalOperation, "renaming %s collection or renaming to %s is not allowed", c.NS.Coll, c.NS.Coll)
+	}
 	for range 10 {
 		to := namespace.NS{DB: c.NS.DB, Coll: "tmp" + rand.Text()[:5] + kind}
 		if op.Query.Store.Catalog().Collection(to) == nil {

@@ -54,9 +54,12 @@ func (q Query) whole() match.Node {
 	return &match.And{Children: all}
 }
 
+// maxShown is how many bytes of a sort or of a projection are told: either may be as large as a document.
+const maxShown = 64 << 10
+
 func shown(d bson.Doc) string {
 	if d == nil {
 		return "{}"
 	}
-	return d.String()
+	return d.Value().Beginning(maxShown)
 }

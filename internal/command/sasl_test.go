@@ -359,8 +359,8 @@ func TestGuessesAtOnce(t *testing.T) {
 			answered <- h.clock.Now().Sub(begun)
 		})
 	}
-	for range rounds {
-		for h.clock.Waiting() < cleaners+patience.MaxWaiting && len(answered) < cap(answered) {
+	for n := range rounds {
+		for (h.clock.Waiting() < cleaners+patience.MaxWaiting || len(answered) < n*patience.MaxWaiting) && len(answered) < cap(answered) {
 			runtime.Gosched()
 		}
 		h.clock.Advance(patience.Most)

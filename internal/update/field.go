@@ -244,13 +244,10 @@ func typedNumber(v bson.Value) string {
 func (a *applier) innermostArray() string {
 	v, name := a.root.Value(), ""
 	for _, part := range a.path {
-		switch v.Type {
-		case bson.TypeObject:
-			v = v.Doc().Lookup(part)
-		case bson.TypeArray:
-			v = v.Doc().Lookup(part)
+		if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
+			break
 		}
-		if v.Type == bson.TypeArray {
+		if v = v.Doc().Lookup(part); v.Type == bson.TypeArray {
 			name = part
 		}
 	}

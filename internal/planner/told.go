@@ -7,11 +7,12 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // Told is what messages tell of a query besides its filter: whose it is, and what its user gave.
 type Told struct {
-	NS               string
+	NS               namespace.NS
 	Sort, Projection bson.Doc
 }
 
@@ -28,7 +29,7 @@ func (q Query) unplanned(code mongoerr.Code, format string, args ...any) error {
 
 func (q Query) told() string {
 	var b strings.Builder
-	b.WriteString("ns=" + q.Told.NS)
+	b.WriteString("ns=" + q.Told.NS.String())
 	if q.Limit > 0 {
 		fmt.Fprintf(&b, " limit=%d", q.Limit)
 	}

@@ -70,7 +70,7 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 
 // told is what messages tell of a query of ns.
 func told(ns namespace.NS, order *sortpattern.Pattern, project bson.Doc) planner.Told {
-	t := planner.Told{NS: ns.String(), Projection: project}
+	t := planner.Told{NS: ns, Projection: project}
 	if order != nil {
 		t.Sort = order.Source()
 	}

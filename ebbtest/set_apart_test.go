@@ -174,7 +174,7 @@ func unheardCases() []unheardCase {
 		{"_mergeAuthzCollections", append(noUser, of("admin", is("insert", "restored"), is("documents", bson.A{bson.M{"_id": "u.c", "user": "c", "db": "u", "roles": none}}))),
 			of("admin", is("_mergeAuthzCollections", 1), is("tempUsersCollection", "admin.restored"), is("db", ""), is("drop", false)), false, false, users, false, "u.c"},
 
-		{"convertToCapped", []bson.D{drop("c", "c"), docs("c", "c", 1, 2, 3, 4)}, of("c", is("convertToCapped", "c"), is("size", 4096)), false, false, ids("c", "c"), false, "2 3 4"},
+		{"convertToCapped", []bson.D{drop("c", "c"), docs("c", "c", 1, 2, 3, 4)}, of("c", is("convertToCapped", "c"), is("size", 4096)), true, false, collections("c"), false, "c"},
 		{"convertToCapped of a clustered one", []bson.D{drop("l", "c"), of("l", is("create", "c"), is("clusteredIndex", bson.M{"key": bson.M{"_id": 1}, "unique": true})), docs("l", "c", 1)},
 			of("l", is("convertToCapped", "c"), is("size", 4096)), true, false, collections("l"), false, "c"},
 		{"convertToCapped of one that a TTL orders", []bson.D{drop("t", "c"), of("t", is("createIndexes", "c"), is("indexes", bson.A{bson.M{"key": bson.M{"d": 1}, "name": "d", "expireAfterSeconds": 60}})), docs("t", "c", 1)},

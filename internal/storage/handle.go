@@ -100,6 +100,9 @@ const Paused = "the collection's ttlPaused is true"
 // InGrace says whether something may be due by the rule and is not to be deleted yet.
 func (c Collection) InGrace(rule *policy.Rule) bool { return c.store.inGrace(rule, c.store.Now()) }
 
+// IsTold says whether the oplog tells what happens in it.
+func (c Collection) IsTold() bool { return c.store.logs(c.own, c.store.current.Load()) }
+
 // Undetermined is the error of changing it while it is not known what becomes of another change of it. It may be nil.
 func (c Collection) Undetermined() error { return undetermined([]*collection{c.own}) }
 

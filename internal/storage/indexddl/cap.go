@@ -11,21 +11,23 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
-// Cap is ModifyWith for a change that makes the collection capped, with no index but that on _id. The oldest document of a capped
-// collection is its first record. So where records lie in another order than that of insertion a copy with another UUID takes the
-// collection's place, as one always does in MongoDB.
+// Cap is ModifyWith for a change that makes the collection capped, with no index but that on _id. A copy with another UUID takes the
+// collection's place, as in MongoDB, where records lie in another order than that of insertion, since the oldest document of a capped
+// collection is its first record; and where the oplog tells of it, since those who read that know a copy and a rename, and no other way.
 func (d *DDL) Cap(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, modify func(*catalog.Collection) (*catalog.Collection, error)) (ttlchange.Loosened, error) {
 	return d.modifyBy(ctx, ns, how, modify, d.replaceCapped)
 }
 
 // replaceCapped is replace for Cap.
 func (d *DDL) replaceCapped(ctx context.Context, c storage.Collection, l *loosen.Change, next *catalog.Collection, settled func()) (err error) {
-	inOrder, err := d.liesInserted(ctx, c)
-	if err != nil {
-		return err
-	}
-	if inOrder {
-		return d.replace(ctx, c, l, next, settled)
+	if !c.IsTold() {
+		inOrder, err := d.liesInserted(ctx, c)
+		if err != nil {
+			return err
+		}
+		if inOrder {
+			return d.replace(ctx, c, l, next, settled)
+		}
 	}
 	defer func() {
 		if err != nil {
@@ -64,7 +66,7 @@ func (d *DDL) replaceByCopy(ctx context.Context, c storage.Collection, o catalog
 	if _, err := d.store.CreateCollection(ctx, to, catalog.WithTemp(o.Doc, true)); err != nil {
 		return err
 	}
-	err := d.copyInserted(ctx, c, to)
+	err := d.copyInserted(ctx, c, to, o.Size)
 	if err == nil {
 		err = d.store.RenameOver(ctx, to, c)
 	}

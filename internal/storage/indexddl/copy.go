@@ -19,19 +19,25 @@ const (
 type copying struct {
 	store *storage.Store
 	to    namespace.NS
-	batch []storage.Record
-	bytes int
+	// left is how many bytes of documents are still to come, and bound how many there is room for: the first ones, which would be deleted
+	// again, are not copied.
+	left, bound int64
+	batch       []storage.Record
+	bytes       int
 }
 
-// copyInserted inserts all documents of a collection, whose lock is held, into another, hidden ones too: in the order in which they were
-// inserted or, where that is not known, of _id.
-func (d *DDL) copyInserted(ctx context.Context, c storage.Collection, to namespace.NS) error {
+// copyInserted inserts the documents of a collection, whose lock is held, into another, hidden ones too: in the order in which they were
+// inserted or, where that is not known, of _id; and of these the last that are within bound bytes, but always one.
+func (d *DDL) copyInserted(ctx context.Context, c storage.Collection, to namespace.NS, bound int64) error {
 	view, err := d.store.View(ctx)
 	if err != nil {
 		return err
 	}
 	defer view.Close()
-	r, w := c.Read(view).Unhidden(), &copying{store: d.store, to: to}
+	r, w := c.Read(view).Unhidden(), &copying{store: d.store, to: to, bound: bound}
+	if w.left, err = measured(r, bound); err != nil {
+		return err
+	}
 	if c.IsClustered() {
 		err = w.scanned(ctx, r)
 	} else {
@@ -43,6 +49,24 @@ func (d *DDL) copyInserted(ctx context.Context, c storage.Collection, to namespa
 	return w.flush(ctx)
 }
 
+// measured is how many bytes the documents of a collection have, where those are more than bound. They are read for it: what is not
+// copied is lost, so a counter that is off must not tell.
+func measured(r *storage.Reader, bound int64) (size int64, err error) {
+	if size, err = r.Bytes(); err != nil || size <= bound {
+		return size, err
+	}
+	cursor, err := r.Scan(storage.RecordScan{})
+	if err != nil {
+		return 0, err
+	}
+	defer cursor.Close()
+	size = 0
+	for cursor.Next() {
+		size += int64(len(cursor.Record().Doc))
+	}
+	return size, cursor.Err()
+}
+
 // scanned copies records as they lie.
 func (w *copying) scanned(ctx context.Context, r *storage.Reader) error {
 	cursor, err := r.Scan(storage.RecordScan{})
@@ -51,7 +75,7 @@ func (w *copying) scanned(ctx context.Context, r *storage.Reader) error {
 	}
 	defer cursor.Close()
 	for cursor.Next() {
-		if err := w.add(ctx, cursor.Record().Clone()); err != nil {
+		if err := w.add(ctx, cursor.Record()); err != nil {
 			return err
 		}
 	}
@@ -74,7 +98,7 @@ func (d *DDL) copyByNumber(ctx context.Context, r *storage.Reader, w *copying) e
 		if err != nil {
 			return err
 		}
-		if err := w.add(ctx, rec.Clone()); err != nil {
+		if err := w.add(ctx, rec); err != nil {
 			return err
 		}
 	}
@@ -97,8 +121,14 @@ func addIDs(r *storage.Reader, to *build.ByNumber) error {
 	return to.Finish()
 }
 
-// add copies a record, which it keeps, sooner or later.
+// add copies a record sooner or later, and keeps it until then.
 func (w *copying) add(ctx context.Context, rec storage.Record) error {
+	was := w.left
+	w.left -= int64(len(rec.Doc))
+	if was > w.bound && w.left > 0 {
+		return nil
+	}
+	rec = rec.Clone()
 	w.batch = append(w.batch, rec)
 	if w.bytes += len(rec.Doc); w.bytes < copyBatchBytes && len(w.batch) < copyBatch {
 		return nil

@@ -9,8 +9,7 @@ import (
 func miscellaneousOperators() []Operator {
 	return []Operator{
 		{Name: "$comment", Doc: "Says something to people who read logs; matches everything.", Since: "2.4",
-			top:   func(*parsing, bson.Value) (Node, error) { return nil, nil },
-			field: func(*parsing, fieldpath.Path, bson.Value, bson.Doc) (Node, error) { return nil, nil }},
+			top: func(*parsing, bson.Value) (Node, error) { return nil, nil }},
 		{Name: "$sampleRate", Doc: "Matches each document with a given probability.", Since: "4.4.2", top: parseSampleRate},
 		{Name: "$alwaysTrue", Doc: "Matches everything.", Since: "3.6", top: parseAlwaysTrue},
 		{Name: "$alwaysFalse", Doc: "Matches nothing.", Since: "3.6", top: parseAlwaysFalse},

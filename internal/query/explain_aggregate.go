@@ -73,11 +73,11 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 		if err != nil {
 			return nil, err
 		}
-		return exec.Build(x.op, x.pl.From(0), leaf)
+		return exec.Build(x.op, reading(x.pl), leaf)
 	}
 	if x.pl.HasSource() {
 		x.stages = x.pl.Stages
-		return exec.Build(x.op, x.pl.From(0), nil)
+		return exec.Build(x.op, reading(x.pl), nil)
 	}
 	x.coll = x.engine.lookup(x.pl.NS, call)
 	p, err := x.engine.planPipeline(ctx, x.op, x.pl, hint, vs, call)
@@ -94,13 +94,7 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 	x.stats = records.Stats()
 	leaf := &exec.Counted{Iterator: records}
 	x.op.Counts = append(x.op.Counts, leaf)
-	run := p.rest
-	if run.Writes() {
-		read := *run
-		read.Stages = run.Stages[:len(run.Stages)-1]
-		run = &read
-	}
-	it, err := exec.Build(x.op, run, exec.WithDistance(x.op, p.plan, p.near, leaf))
+	it, err := exec.Build(x.op, reading(p.rest), exec.WithDistance(x.op, p.plan, p.near, leaf))
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +102,16 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 	x.shape = aggregateShape(x.lang, p.lead, x.pl.From(p.lead.Filtered))
 	x.absorb(p.rest)
 	return it, nil
+}
+
+// reading is pl without a write at its end.
+func reading(pl *pipeline.Pipeline) *pipeline.Pipeline {
+	if !pl.Writes() {
+		return pl
+	}
+	read := *pl
+	read.Stages = pl.Stages[:len(pl.Stages)-1]
+	return &read
 }
 
 // absorb makes steps of the stages that a plan can have: a sort, counts and a projection. The others stay stages.

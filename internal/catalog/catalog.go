@@ -154,6 +154,9 @@ const (
 	ProfileCollection = "system.profile"
 )
 
+// SearchIndexesNS is where the definitions of search indexes are kept.
+var SearchIndexesNS = namespace.NS{DB: "config", Coll: "searchIndexes"}
+
 // OplogNS is the name of the oplog.
 var OplogNS = namespace.NS{DB: LocalDB, Coll: "oplog.rs"}
 

@@ -115,7 +115,7 @@ func stageArguments() map[string]string {
 		"$documents": `none [{x: 1}]`, "$currentOp": `none {}`, "$querySettings": `none {}`, "$queryStats": `none {}`, "$listLocalSessions": `none {}`,
 		"$_internalAllCollectionStats": `none {stats: {count: {}}}`, "$listSampledQueries": `none {}`, "$listClusterCatalog": `none {}`, "$listSessions": `first {}`,
 		"$ebbTTL": `first {}`, "$collStats": `first {count: {}}`, "$indexStats": `first {}`, "$listCatalog": `first {}`, "$listSearchIndexes": `first {}`, "$planCacheStats": `first {}`,
-		"$changeStream": `first {}`, "$changeStreamSplitLargeEvent": `{}`, "$search": `first {}`, "$searchBeta": `first {}`, "$searchMeta": `first {}`, "$vectorSearch": `first {}`,
+		"$changeStream": `first {}`, "$changeStreamSplitLargeEvent": `{}`, "$search": `first {}`, "$searchBeta": `first {}`, "$searchMeta": `first {}`, "$vectorSearch": `first {index: "i", path: "v", queryVector: [1], exact: true, limit: 10}`,
 	}
 }
 

@@ -78,6 +78,8 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 		return s.queryStatsStage(spec.Doc())
 	case "$listSampledQueries":
 		return nil, nil // nothing is sampled
+	case "$listSearchIndexes":
+		return s.searchIndexesStage(ctx, ns, spec.Doc())
 	case "$listCatalog":
 		return s.listCatalogStage(ns)
 	case "$listClusterCatalog":

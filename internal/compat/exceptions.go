@@ -87,12 +87,12 @@ func stageExceptions() []exception {
 			try: stage(`{$graphLookup: {from: "c", startWith: "$a", connectFromField: "a", connectToField: "b", as: "d"}}`)},
 		{name: "$listSampledQueries", state: refused, note: "Queries are sampled on replica sets and shards only.",
 			try: `{aggregate: 1, pipeline: [{$listSampledQueries: {}}], cursor: {}}`, code: mongoerr.IllegalOperation},
-		{name: "$listSearchIndexes", state: refused, note: search, try: stage(`{$listSearchIndexes: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$search", state: refused, note: search, try: stage(`{$search: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$searchBeta", state: refused, note: search, try: stage(`{$searchBeta: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$searchMeta", state: refused, note: search, try: stage(`{$searchMeta: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$shardedDataDistribution", since: "6.0.3", doc: "How data lies on shards.", state: notOffered, note: "There are no shards."},
-		{name: "$vectorSearch", state: refused, note: search, try: stage(`{$vectorSearch: {}}`), code: mongoerr.SearchNotEnabled},
+		{name: "$vectorSearch", state: partial, note: "All vectors are compared; fields that are embedded automatically are not there.",
+			try: stage(`{$vectorSearch: {index: "x", path: "v", queryVector: [1], exact: true, limit: 1}}`)},
 	}
 }
 
@@ -105,10 +105,8 @@ func commandExceptions() []exception {
 		{name: "profile", state: partial, note: "Levels 1 and 2 are refused at a secondary of a set of several members.", try: `{profile: 0}`},
 		{name: "compactStructuredEncryptionData", state: refused, note: "Encrypted collections need a replica set.",
 			try: `{compactStructuredEncryptionData: "c", compactionTokens: {}}`, code: 6346807},
-		{name: "createSearchIndexes", state: refused, note: "There is no search process.", try: `{createSearchIndexes: "c", indexes: []}`, code: mongoerr.SearchNotEnabled},
-		{name: "dropSearchIndex", state: refused, note: "There is no search process.", try: `{dropSearchIndex: "c", name: "x"}`, code: mongoerr.SearchNotEnabled},
-		{name: "listSearchIndexes", state: refused, note: "There is no search process.", try: `{listSearchIndexes: "c"}`, code: mongoerr.SearchNotEnabled},
-		{name: "updateSearchIndex", state: refused, note: "There is no search process.", try: `{updateSearchIndex: "c", name: "x", definition: {}}`, code: mongoerr.SearchNotEnabled},
+		{name: "createSearchIndexes", state: partial, note: "Of the type vectorSearch.",
+			try: `{createSearchIndexes: "c", indexes: [{name: "x", type: "vectorSearch", definition: {fields: [{type: "vector", path: "v", numDimensions: 1, similarity: "cosine"}]}}]}`},
 		{name: "setIndexCommitQuorum", state: refused, note: "There are no other members to build an index.",
 			try: `{setIndexCommitQuorum: "c", indexNames: ["x"], commitQuorum: 1}`, code: mongoerr.IndexNotFound},
 		{name: "getDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{getDefaultRWConcern: 1}`, code: 51300},

@@ -91,7 +91,7 @@ func (p *parsing) rankedInput(name string, v bson.Value) (RankedInput, error) {
 			in.Sort, ranked = s.Pattern, true
 		case *Sample:
 			in.Sort = nil
-		case *GeoNear, *Search:
+		case *GeoNear, *Search, *VectorSearch:
 			ranked = true
 		}
 	}

@@ -115,7 +115,7 @@ func (p *parsing) scoredInput(name string, v bson.Value) (ScoredInput, error) {
 // scored says whether p's documents come with a score.
 func (p *Pipeline) scored() bool {
 	switch s := p.First().(type) {
-	case *Search:
+	case *Search, *VectorSearch:
 		return true
 	case *Match:
 		if usesText(s.Filter.Root) {

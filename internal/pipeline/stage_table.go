@@ -76,7 +76,7 @@ func Rows() []Row {
 		{Name: "$unionWith", Since: "4.4", Doc: "Adds the documents of another collection.", parse: parseUnionWith, Needs: Needs{Also: needsUnionWith}},
 		{Name: "$unset", Since: "4.2", Doc: "Leaves out fields.", parse: parseUnset, Needs: Needs{Nothing: true}},
 		{Name: "$unwind", Since: "2.2", Doc: "A document for each element of an array.", parse: parseUnwind, Needs: Needs{Nothing: true}},
-		{Name: "$vectorSearch", Since: "6.0.11", Doc: "Vector search by a search process.", parse: parseSearch, first: true, noFacet: true, noLookup: true, Needs: Needs{Nothing: true}},
+		{Name: "$vectorSearch", Since: "6.0.11", Doc: "Documents whose vectors are the most similar to one.", parse: parseVectorSearch, first: true, noFacet: true, noLookup: true, Needs: Needs{Nothing: true}},
 	}
 }
 

@@ -201,6 +201,9 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if pl.HasSource() {
 		return exec.Build(op, pl, nil)
 	}
+	if stage, ok := pl.First().(*pipeline.VectorSearch); ok {
+		return e.openVectorSearch(ctx, op, pl, stage, v, call)
+	}
 	p, err := e.planPipeline(ctx, op, pl, hint, v, call)
 	if err != nil {
 		return nil, err

@@ -27,20 +27,46 @@ func (e *Engine) Append(ctx context.Context, ns namespace.NS, doc bson.Doc, now 
 // StoreSetting puts a document of the server's own in the place of the one with its _id, in a collection that is made where there is
 // none. No validator is asked. It is waited for as long as ctx's patience lasts, and is the last commit where it is one of several (storage.Apart).
 func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
-	id := doc.Lookup("_id")
+	return e.ChangeSettings(ctx, ns, nil, []bson.Doc{doc}, now)
+}
+
+// ChangeSettings is StoreSetting for several documents in one commit, which deletes those with the _ids drop, too, where they are there.
+func (e *Engine) ChangeSettings(ctx context.Context, ns namespace.NS, drop []bson.Value, put []bson.Doc, now int64) error {
 	o := storage.WriteOptions{Create: true, Now: now, Patience: kv.PatienceOf(ctx), Last: true, OfMember: true}
 	return e.Store.Write(ctx, ns, o, func(w *storage.Writer) error {
-		old, ok, err := w.GetByID(id)
-		switch {
-		case err != nil:
-			return err
-		case ok:
-			_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old.Clone(), doc)
-		default:
-			_, err = w.Insert(doc)
+		for _, id := range drop {
+			if err := dropSetting(w, id); err != nil {
+				return err
+			}
 		}
-		return err
+		for _, doc := range put {
+			if err := putSetting(w, doc); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+func dropSetting(w *storage.Writer, id bson.Value) error {
+	rec, ok, err := w.GetByID(id)
+	if !ok || err != nil {
+		return err
+	}
+	return w.Delete(rec.Clone())
+}
+
+func putSetting(w *storage.Writer, doc bson.Doc) error {
+	old, ok, err := w.GetByID(doc.Lookup("_id"))
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old.Clone(), doc)
+	default:
+		_, err = w.Insert(doc)
+	}
+	return err
 }
 
 // AnySetting is the first document of a collection, nil when there is none.

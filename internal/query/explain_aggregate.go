@@ -79,6 +79,10 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 		x.stages = x.pl.Stages
 		return exec.Build(x.op, reading(x.pl), nil)
 	}
+	if stage, ok := x.pl.First().(*pipeline.VectorSearch); ok {
+		x.stages = x.pl.Stages
+		return x.engine.openVectorSearch(ctx, x.op, reading(x.pl), stage, vs, call)
+	}
 	x.coll = x.engine.lookup(x.pl.NS, call)
 	p, err := x.engine.planPipeline(ctx, x.op, x.pl, hint, vs, call)
 	if err != nil {

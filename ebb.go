@@ -140,8 +140,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, a := range s.network.Addrs() {
 		addresses = append(addresses, a.String())
 	}
-	s.log.For("NETWORK").Info("Waiting for connections", "address", addresses[0], "addresses", addresses,
-		"dbpath", s.DBPath(), "storageEngine", s.opts.Engine, "version", Version, "mongoVersion", MongoVersion, "pid", os.Getpid())
+	// Programs that start servers, as mongodb-runner does, wait for this line of the listener and read the port from it.
+	ssl := "on"
+	if s.transport.certificates == nil {
+		ssl = "off"
+	}
+	s.log.For("NETWORK").Info("Waiting for connections", "ctx", "listener", "port", s.port(), "ssl", ssl,
+		"address", addresses[0], "addresses", addresses, "dbpath", s.DBPath(), "storageEngine", s.opts.Engine, "version", Version, "mongoVersion", MongoVersion, "pid", os.Getpid())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {

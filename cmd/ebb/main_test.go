@@ -48,6 +48,7 @@ type running struct {
 	cmd     *exec.Cmd
 	address string
 	dbpath  string
+	waits   logLine // what it said
 	lines   *bufio.Scanner
 	stderr  *bytes.Buffer
 }
@@ -71,7 +72,7 @@ func startServer(t *testing.T, dir string, args ...string) *running {
 	r.lines = bufio.NewScanner(stdout)
 	for r.lines.Scan() {
 		if l := parseLine(t, r.lines.Text()); l.Msg == "Waiting for connections" {
-			r.address, r.dbpath = l.Attr.Address, l.Attr.DBPath
+			r.address, r.dbpath, r.waits = l.Attr.Address, l.Attr.DBPath, l
 			return r
 		}
 	}
@@ -81,8 +82,11 @@ func startServer(t *testing.T, dir string, args ...string) *running {
 }
 
 type logLine struct {
-	Msg  string
-	Attr struct{ Address, DBPath, Version, StorageEngine string }
+	Msg, Ctx string
+	Attr     struct {
+		Address, DBPath, Version, StorageEngine, SSL string
+		Port                                         int
+	}
 }
 
 func parseLine(t *testing.T, text string) logLine {
@@ -228,6 +232,14 @@ func TestConfigFileAndLogFile(t *testing.T) {
 	content, err := os.ReadFile(log)
 	if err != nil || strings.Contains(string(content), "Connection accepted") || !strings.Contains(string(content), "Now exiting") {
 		t.Errorf("%v: %s", err, content)
+	}
+}
+
+func TestWhatStartsServersReadsThePort(t *testing.T) {
+	r := startServer(t, t.TempDir())
+	w := r.waits
+	if w.Ctx != "listener" || w.Attr.SSL != "off" || w.Attr.Address != net.JoinHostPort("127.0.0.1", strconv.Itoa(w.Attr.Port)) {
+		t.Errorf("%+v", w)
 	}
 }
 

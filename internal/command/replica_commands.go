@@ -317,7 +317,7 @@ func replSetStepDown(op *Op, _ *replset.View) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "stepdown period must be a positive integer")
 	case catchUp < 0:
 		return nil, mongoerr.New(mongoerr.BadValue, "secondaryCatchUpPeriodSecs period must be a positive or absent")
-	case seconds <= catchUp:
+	case seconds < catchUp:
 		return nil, mongoerr.New(mongoerr.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
 	}
 	if op.grouped() {

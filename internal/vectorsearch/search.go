@@ -83,8 +83,7 @@ func (s *Search) Score(d bson.Doc) (score float32, ok bool) {
 
 // scoreOf is the score of what has the vector itself.
 func (s *Search) scoreOf(d bson.Doc) (float32, bool) {
-	v := s.path.Get(d)
-	if !s.vector.Read(v, s.field.dimensions) || s.vector.Kind != s.query.vector.Kind || s.field.similarity == Cosine && s.vector.isZero() || !s.filter.holds(d) {
+	if !s.filter.holds(d) || !s.vector.Read(s.path.Get(d), s.field.dimensions) || s.vector.Kind != s.query.vector.Kind || s.field.similarity == Cosine && s.vector.isZero() {
 		return 0, false
 	}
 	return s.field.similarity.score(&s.query.vector, &s.vector), true

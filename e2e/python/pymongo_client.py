@@ -7,8 +7,10 @@ from datetime import datetime, timedelta, timezone
 
 import gridfs
 import pymongo
-from bson import Decimal128, Int64, ObjectId, Regex
+from bson import Binary, Decimal128, Int64, ObjectId, Regex
+from bson.binary import BinaryVectorDtype
 from pymongo.errors import BulkWriteError, CursorNotFound, DuplicateKeyError, OperationFailure
+from pymongo.operations import SearchIndexModel
 
 import checks
 
@@ -141,6 +143,25 @@ def indexes():
     refused(27, lambda: coll.drop_index("email_1"))
 
 
+def vectors():
+    """vector search, through the driver's own helpers"""
+    coll = db.vectors
+    packed = Binary.from_vector([0.0, 1.0], BinaryVectorDtype.FLOAT32)
+    coll.insert_many([{"_id": 1, "v": [1.0, 0.0], "k": "a"}, {"_id": 2, "v": packed, "k": "a"}, {"_id": 3, "v": [0.5, 0.5], "k": "b"}])
+    fields = [{"type": "vector", "path": "v", "numDimensions": 2, "similarity": "cosine"}, {"type": "filter", "path": "k"}]
+    model = SearchIndexModel({"fields": fields}, name="near", type="vectorSearch")
+    assert coll.create_search_index(model) == "near"
+    assert [(i["name"], i["status"], i["queryable"]) for i in coll.list_search_indexes()] == [("near", "READY", True)]
+    ask = {"index": "near", "path": "v", "queryVector": packed, "numCandidates": 10, "limit": 2}
+    assert [d["_id"] for d in coll.aggregate([{"$vectorSearch": ask}])] == [2, 3]
+    assert [d["_id"] for d in coll.aggregate([{"$vectorSearch": {**ask, "filter": {"k": "a"}}}])] == [2, 1]
+    coll.update_search_index("near", {"fields": fields[:1]})
+    assert [i["latestDefinition"] for i in coll.list_search_indexes("near")] == [{"fields": fields[:1]}]
+    coll.drop_search_index("near")
+    assert list(coll.list_search_indexes()) == []
+    refused(27, lambda: coll.drop_search_index("near"))
+
+
 def find_and_modify():
     """find_one_and_…"""
     coll, after = db.fam, pymongo.ReturnDocument.AFTER
@@ -236,7 +257,7 @@ def main():
     slow = [threading.Thread(target=check, args=(body,)) for body in (ttl_of_datetimes, ttl_of_documents)]
     for thread in slow:
         thread.start()
-    for body in (write_and_read, types, aggregation, cursors, sessions, bulk, indexes, find_and_modify, errors_and_stats, files):
+    for body in (write_and_read, types, aggregation, cursors, sessions, bulk, indexes, vectors, find_and_modify, errors_and_stats, files):
         check(body)
     for thread in slow:
         thread.join()

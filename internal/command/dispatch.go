@@ -196,6 +196,7 @@ func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bs
 		r.Kind = "command"
 	}
 	op.Ctx, op.entered = op.Ops.Start(ctx, r), true
+	op.countCommand() // whatever ends it: finish counts failures
 	if op.Audit != nil {
 		op.Ctx = witness.With(op.Ctx, op.witness)
 	}
@@ -212,7 +213,6 @@ func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bs
 		defer cancel()
 		op.Ctx = limited
 	}
-	op.countCommand()
 	body, err := op.answer()
 	err = cause(op.Ctx, err)
 	if err != nil && op.during != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/planner"
@@ -15,8 +16,8 @@ import (
 	"github.com/ebbdb/ebb/internal/vectorsearch"
 )
 
-// openVectorSearch opens a pipeline that begins with $vectorSearch. All documents of the collection are looked at: those that are hidden because they
-// have expired are none of them, so what has expired is not found.
+// openVectorSearch opens a pipeline that begins with $vectorSearch. All documents are looked at that may meet its filter: those that are hidden because
+// they have expired are none of them, so what has expired is not found.
 func (e *Engine) openVectorSearch(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, stage *pipeline.VectorSearch, v *views, call *Call) (exec.Iterator, error) {
 	behind := *pl.From(1)
 	if slices.Contains(behind.Dependencies().Meta, textScore) {
@@ -47,19 +48,19 @@ func (e *Engine) vectorLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipel
 	if !ok {
 		return &listed{}, nil
 	}
-	search, err := vectorSearch(view, coll, stage.Spec().Doc(), op.Explain)
+	q, search, err := vectorSearch(view, coll, stage.Spec().Doc(), op.Explain)
 	if err != nil {
 		return nil, mongoerr.During("PlanExecutor error during aggregation", err)
 	}
 	if search == nil {
 		return &listed{}, nil
 	}
-	plan, err := planner.Choose(describe(r), planner.Query{Interrupt: interruptOf(ctx), Hint: bson.Build().Int32("$natural", 1).Doc().Value()})
+	plans, err := e.vectorPlans(ctx, r, q)
 	if err != nil {
 		return nil, err
 	}
 	src := &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
-	records, err := only(plan).open(ctx, e, call, exec.Opening{Source: src, Env: op.Env, Seen: &call.Seen, Op: op})
+	records, err := plans.open(ctx, e, call, exec.Opening{Source: src, Env: op.Env, Seen: &call.Seen, Op: op})
 	if err != nil {
 		return nil, err
 	}
@@ -67,21 +68,35 @@ func (e *Engine) vectorLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipel
 	return exec.WithVectorScore(op, search, records), nil
 }
 
-// vectorSearch is what a $vectorSearch asks for by the index that it names; nil where there is no such index, and so nothing is found.
-func vectorSearch(view *storage.View, coll *catalog.Collection, spec bson.Doc, explain bool) (*vectorsearch.Search, error) {
-	q, err := vectorsearch.ParseQuery(spec, explain)
+// vectorPlans are the plans for the documents that a search may find: by an index, where there is one for what its filter demands.
+func (e *Engine) vectorPlans(ctx context.Context, r *storage.Reader, q *vectorsearch.Query) (*choice, error) {
+	filter, err := e.filters.Parse(q.Demands(), match.Options{})
 	if err != nil {
 		return nil, err
+	}
+	plans, err := planner.Candidates(describe(r), planner.Query{Filter: filter, Interrupt: interruptOf(ctx)})
+	if err != nil {
+		return nil, err
+	}
+	return &choice{plans: plans, plan: plans[0], reader: r}, nil
+}
+
+// vectorSearch is what a $vectorSearch asks for by the index that it names; nil where there is no such index, and so nothing is found.
+func vectorSearch(view *storage.View, coll *catalog.Collection, spec bson.Doc, explain bool) (*vectorsearch.Query, *vectorsearch.Search, error) {
+	q, err := vectorsearch.ParseQuery(spec, explain)
+	if err != nil {
+		return nil, nil, err
 	}
 	stored, err := storedSearchIndex(view, SearchIndexID(coll, q.Index))
 	if err != nil || stored == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := vectorsearch.ParseDefinition(stored.Lookup("definition").Doc())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.Search(q, explain)
+	s, err := d.Search(q, explain)
+	return q, s, err
 }
 
 // SearchIndexID is the _id of what is kept of a search index. It has the collection's UUID: the index lives as long as that, whatever the

@@ -2,6 +2,7 @@ package vectorsearch
 
 import (
 	"math"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -266,4 +267,52 @@ func (q *Query) readExplain(v bson.Value, explain bool) error {
 		}
 	}
 	return nil
+}
+
+// Demands is a filter in the language of queries that whatever the query finds meets, so that an ordinary index may find it: what is asked of
+// fields where it is the same there. It is empty where that is nothing.
+func (q *Query) Demands() bson.Doc {
+	b := bson.Build().Array("$and")
+	n := demands(b, 0, q.parent, demands(b, 0, q.filter, 0))
+	if b.End(); n == 0 {
+		return bson.EmptyDoc
+	}
+	return b.Doc()
+}
+
+// maxDemandDepth is how deep demands looks for conditions. Those below are not needed.
+const maxDemandDepth = 8
+
+// demands appends what a filter demands behind n elements of an array, and says how many there are then.
+func demands(b *bson.Builder, depth int, filter bson.Doc, n int) int {
+	add := func(path, operator string, v bson.Value) {
+		b.Object(bson.IndexKey(n)).Object(path).Value(operator, v).End().End()
+		n++
+	}
+	for it := filter.Iter(); it.Next(); {
+		name, v := it.Key(), it.Value()
+		switch {
+		case name == "$and" && v.Type == bson.TypeArray && depth < maxDemandDepth:
+			for each := v.Doc().Iter(); each.Next(); {
+				if each.Value().Type == bson.TypeObject {
+					n = demands(b, depth+1, each.Value().Doc(), n)
+				}
+			}
+		case strings.HasPrefix(name, "$"):
+		case v.Type != bson.TypeObject:
+			if v.Type != bson.TypeNull { // which is not what is missing here
+				add(name, "$eq", v)
+			}
+		default:
+			for each := v.Doc().Iter(); each.Next(); {
+				switch operator := each.Key(); operator {
+				case "$eq", "$gt", "$gte", "$lt", "$lte", "$in":
+					if each.Value().Type != bson.TypeNull {
+						add(name, operator, each.Value())
+					}
+				}
+			}
+		}
+	}
+	return n
 }

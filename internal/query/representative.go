@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
 )
@@ -67,7 +68,7 @@ func (e *Engine) RepresentPipeline(ctx context.Context, a Aggregate, call *Call)
 		if m, ok := s.(*pipeline.Match); ok {
 			b.Document("$match", debugPredicate(m.Filter.Print()))
 		} else {
-			b.Value(s.Name(), debugValue(s.Spec()))
+			b.Value(s.Name(), e.debugStage(lang, s))
 		}
 		b.End()
 	}
@@ -78,6 +79,23 @@ func (e *Engine) RepresentPipeline(ctx context.Context, a Aggregate, call *Call)
 		r.System = pl.First().Name()
 	}
 	return r, nil
+}
+
+// debugStage is the argument of a stage with the types of its constants in their places. What stands for names and numbers of documents stays.
+func (e *Engine) debugStage(lang *language, s pipeline.Stage) bson.Value {
+	rest, conditions := splitConditions(s.Name(), s.Spec())
+	if len(conditions) == 0 {
+		return debugValue(rest)
+	}
+	b := bson.Build().Fields(debugValue(rest).Doc())
+	for _, c := range conditions {
+		printed := bson.EmptyDoc // of what no query could say
+		if f, err := e.filters.Parse(c.filter, match.Options{Collation: lang.collation, Exprs: lang.exprs, Scope: lang.scope, Allow: match.AllowAll}); err == nil {
+			printed = f.Print()
+		}
+		b.Document(c.field, debugPredicate(printed))
+	}
+	return b.Doc().Value()
 }
 
 func shapeHead(ns namespace.NS, command string) *bson.Builder {

@@ -144,11 +144,47 @@ func pipelineShape(a Aggregate, call *Call) string {
 		case spec.Type == bson.TypeString:
 			b.WriteString(spec.Str())
 		default:
-			queryValue(&b, spec)
+			rest, conditions := splitConditions(name, spec)
+			queryValue(&b, rest)
+			for _, c := range conditions {
+				b.WriteString(c.field)
+				queryPredicate(&b, c.filter)
+			}
 		}
 	}
 	writeCollation(&b, call.asked())
 	return b.String()
+}
+
+// condition is a filter in a field of a stage.
+type condition struct {
+	field  string
+	filter bson.Doc
+}
+
+// splitConditions parts the argument of a stage from the filters in it.
+func splitConditions(stage string, spec bson.Value) (rest bson.Value, conditions []condition) {
+	var fields []string
+	switch stage {
+	case "$geoNear":
+		fields = []string{"query"}
+	case "$graphLookup":
+		fields = []string{"restrictSearchWithMatch"}
+	case "$vectorSearch":
+		fields = []string{"filter", "parentFilter"}
+	}
+	if len(fields) == 0 || spec.Type != bson.TypeObject {
+		return spec, nil
+	}
+	b := bson.Build()
+	for it := spec.Doc().Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeObject && slices.Contains(fields, it.Key()) {
+			conditions = append(conditions, condition{it.Key(), v.Doc()})
+		} else {
+			b.Value(it.Key(), v)
+		}
+	}
+	return b.Doc().Value(), conditions
 }
 
 // queryPredicate is the shape of a condition as it was written; an implicit $and or $eq is the same as a spelled one.

@@ -67,6 +67,9 @@ func readSearchIndex(d bson.Doc) (x searchIndex, ok bool) {
 		return x, false
 	}
 	_, uuid := collection.Binary()
+	if len(uuid) != len(x.collection) {
+		return x, false
+	}
 	x = searchIndex{collection: [16]byte(uuid), id: own.Str(), name: name.Str(), definition: definition.Doc()}
 	if v := d.Lookup("version"); v.IsNumber() {
 		x.version, _ = v.AsInt64()

@@ -100,19 +100,26 @@ func (m *member) freeze(d time.Duration) {
 func (m *member) rest(v *replset.View) {
 	if v != nil {
 		m.mu.Lock()
-		m.mu.passive = v.Self < 0 || v.Config.Members[v.Self].Priority == 0
+		m.mu.removed = v.Self < 0
+		m.mu.passive = v.Self >= 0 && v.Config.Members[v.Self].Priority == 0
 		m.mu.Unlock()
 	}
-	idle := m.rests()
-	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.SetIdle(idle); return nil })
+	idle, passive := m.stands()
+	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.SetIdle(idle, passive); return nil })
 }
 
-// rests says whether the member does not stand for election now.
+// rests says whether the member does not stand for election now, unless nobody else can lead.
 func (m *member) rests() bool {
+	idle, passive := m.stands()
+	return idle || passive
+}
+
+// stands says whether the member does not stand for election now, or only where nobody else can lead.
+func (m *member) stands() (idle, passive bool) {
 	m.mu.Lock()
-	idle := m.mu.passive || m.mu.frozen > clock.Monotonic(m.group.o.Wall)
+	idle, passive = m.mu.removed || m.mu.frozen > clock.Monotonic(m.group.o.Wall), m.mu.passive
 	m.mu.Unlock()
-	return idle || m.unfit() != "" || m.group.o.Disk.Stalled() >= diskwatch.Patience
+	return idle || m.unfit() != "" || m.group.o.Disk.Stalled() >= diskwatch.Patience, passive
 }
 
 var errNotElected = errors.New("the member was not elected")

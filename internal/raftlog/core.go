@@ -19,6 +19,8 @@ import (
 const (
 	electionTicks  = 16
 	heartbeatTicks = 2
+	// lastResort is how many times that pass before one stands that is reluctant to.
+	lastResort = 4
 )
 
 // How many ticks a member waits for each that stands for election before it when who leads is gone for certain, how many of these it waits
@@ -54,8 +56,10 @@ type Core struct {
 	settled  uint64
 	diverged error
 	ahead    map[uint64]uint64 // members that claim more than this one has appended, and the term in which that was told
-	// idle keeps the member from standing for election.
-	idle bool
+	// idle keeps the member from standing for election. A reluctant one stands as a last resort, where all others have been unable to lead for long:
+	// they may lack what it has, and nobody but who leads could give it to them. missed is how often it has heard of no primary in time, one time after the other.
+	idle, reluctant bool
+	missed          int
 	// random draws how long it waits for that, and elapsed are the ticks since it has heard of a primary. Raft has such a timer, which
 	// nobody can repeat.
 	random            *rand.Rand
@@ -192,8 +196,9 @@ func (c *Core) Tick() {
 		c.elapsed, c.patience = 0, hurryTicks+c.random.IntN(hurryTicks)
 	} else {
 		c.restartTimer()
+		c.missed++
 	}
-	if !c.idle && !c.isSilent() {
+	if !c.idle && !c.isSilent() && (!c.reluctant || c.missed >= lastResort) {
 		_ = c.node.Campaign() // where it may not, it does not
 	}
 }
@@ -204,8 +209,8 @@ func (c *Core) isSilent() bool { return c.stuck || c.stalled > stalledTicks }
 // SetStuck says whether the store's disk does nothing, or does again. A member that cannot apply what is committed is of no use as who leads.
 func (c *Core) SetStuck(stuck bool) { c.stuck = stuck }
 
-// SetIdle keeps the member from standing for election, or lets it again.
-func (c *Core) SetIdle(idle bool) { c.idle = idle }
+// SetIdle keeps the member from standing for election, or lets it again; as a last resort only where it is reluctant.
+func (c *Core) SetIdle(idle, reluctant bool) { c.idle, c.reluctant = idle, reluctant }
 
 // Campaign has the member stand for election now.
 func (c *Core) Campaign() error {
@@ -235,7 +240,7 @@ func (c *Core) Step(m *pb.Message) {
 	}
 	switch m.GetType() {
 	case pb.MsgTimeoutNow: // who leads has not heard yet
-		if c.idle {
+		if c.idle || c.reluctant {
 			return
 		}
 		c.summoned = true
@@ -248,6 +253,9 @@ func (c *Core) Step(m *pb.Message) {
 				return
 			}
 			c.restartTimer()
+			if m.GetType() != pb.MsgVote {
+				c.missed = 0
+			}
 		}
 	}
 	_ = c.node.Step(m)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
@@ -73,7 +74,7 @@ func TestSlowDisk(t *testing.T) {
 func TestOnlyVoter(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		c := firstOf(t, rand.New(rand.NewPCG(testseed.Of(t), 0)), Peers{{ID: 1}})
-		c.SetIdle(idle)
+		c.SetIdle(idle, false)
 		c.Tick()
 		process(t, c)
 		if c.Role().Leads == idle {
@@ -117,5 +118,34 @@ func TestElections(t *testing.T) {
 	want.Stood = Stood{Term: first + 2, Asked: true, Before: 2}
 	if got := c.Elections(); got != want {
 		t.Errorf("it was asked to stand: %+v, not %+v", got, want)
+	}
+}
+
+// TestReluctant: a member that is to stand as a last resort does so where it has heard of no primary several times, one after the other, and not when it is asked to take over.
+func TestReluctant(t *testing.T) {
+	c := threeMembers(t, rand.New(rand.NewPCG(testseed.Of(t), 0)))
+	c.SetIdle(false, true)
+	stands := func() bool { return c.node.BasicStatus().RaftState != raft.StateFollower }
+	from := func(kind pb.MessageType) *pb.Message {
+		return &pb.Message{Type: kind.Enum(), From: proto.Uint64(2), To: proto.Uint64(1), Term: proto.Uint64(c.Role().Term + 1)}
+	}
+	c.Step(from(pb.MsgTimeoutNow))
+	for range 2 {
+		for range (lastResort - 1) * electionTicks {
+			c.Tick()
+		}
+		process(t, c)
+		if stands() {
+			t.Fatal("it stands before it is the last resort")
+		}
+		c.Step(from(pb.MsgHeartbeat))
+		process(t, c)
+	}
+	for range 2 * lastResort * electionTicks {
+		c.Tick()
+	}
+	process(t, c)
+	if !stands() {
+		t.Error("it does not stand")
 	}
 }

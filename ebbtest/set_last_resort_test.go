@@ -2,6 +2,7 @@ package ebbtest_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,19 +16,7 @@ func TestSetLastResort(t *testing.T) {
 	s := startSet(t)
 	was := s.Primary()
 	behind, passive := s.others(was)[0], s.others(was)[1]
-	s.reconfigure(func(members bson.A) bson.A {
-		for _, m := range members {
-			d := m.(bson.D)
-			for k := range d {
-				if d[k].Key == "priority" && d[0].Value == int32(passive) {
-					d[k].Value = 0
-				}
-			}
-		}
-		return members
-	})
-	s.Settle()
-	_ = clock.Wait(t.Context(), clock.Wall(), 2*time.Second) // a member looks every half a second what it is by the configuration
+	s.passive(passive)
 	s.Isolate(behind)
 	majority := is("writeConcern", bson.M{"w": "majority"})
 	for i := range 20 {
@@ -48,4 +37,45 @@ func TestSetLastResort(t *testing.T) {
 	}
 	s.Start(was)
 	s.Settle()
+}
+
+// passive has members have the priority 0, and waits until they go by it.
+func (s *set) passive(which ...int) {
+	s.t.Helper()
+	s.reconfigure(func(members bson.A) bson.A {
+		for _, m := range members {
+			d := m.(bson.D)
+			for k := range d {
+				if id := d[0].Value.(int32); d[k].Key == "priority" && slices.Contains(which, int(id)) {
+					d[k].Value = 0
+				}
+			}
+		}
+		return members
+	})
+	s.Settle()
+	_ = clock.Wait(s.t.Context(), clock.Wall(), 2*time.Second) // a member looks every half a second what it is by the configuration
+}
+
+// TestSetOnlyPassive: members of priority 0 do not lead where no other is up for which they would.
+func TestSetOnlyPassive(t *testing.T) {
+	s := startSet(t)
+	was := s.Primary()
+	others := s.others(was)
+	s.passive(others...)
+	s.Crash(was)
+	const longer = 9 * time.Second // than a last resort waits
+	for waited := time.Duration(0); waited < longer; waited += 500 * time.Millisecond {
+		_ = clock.Wait(t.Context(), clock.Wall(), 500*time.Millisecond)
+		for _, i := range others {
+			var hello struct{ IsWritablePrimary bool }
+			if err := s.directs[i].Database("admin").RunCommand(t.Context(), bson.M{"hello": 1}).Decode(&hello); err != nil || hello.IsWritablePrimary {
+				t.Fatalf("member %d, of priority 0: %+v, %v", i, hello, err)
+			}
+		}
+	}
+	s.Start(was)
+	if p := s.Primary(); p != was {
+		t.Errorf("member %d leads", p)
+	}
 }

@@ -36,10 +36,10 @@ type member struct {
 		changed chan struct{} // closed when who applies should look again
 		noted   chan struct{} // closed when a database that follows has looked what has become of the set
 		// frozen is until when the member is not elected, and relieved when it has tried to hand over since its disk was full, by the clock's monotonic
-		// time. removed: it is never elected; passive: only where nobody else can lead, until one can.
+		// time. barred: it is never elected; passive: only where others who may lead cannot yet, until one can.
 		frozen, relieved time.Duration
 		takeover         takeover
-		removed, passive bool
+		barred, passive  bool
 	}
 	// turn is held while a database gives way to another.
 	turn     sync.Mutex

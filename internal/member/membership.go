@@ -36,6 +36,9 @@ func (m *member) keepGroup() {
 		switch why := m.unfit(); {
 		case why != "":
 			m.relieve(why)
+		case v.Self >= 0 && v.Config.Members[v.Self].Priority == 0 && !m.isWaitedFor(v):
+			m.group.o.Log.For("REPL").Info("It leads no more: no member that may lead is up for which it did")
+			_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { return c.Resign() })
 		case v.Self >= 0:
 			m.yieldTo(v)
 		}

@@ -99,13 +99,28 @@ func (m *member) freeze(d time.Duration) {
 // rest has the member stand for election or not, by its priority and by what it was asked for.
 func (m *member) rest(v *replset.View) {
 	if v != nil {
+		passive := v.Self >= 0 && v.Config.Members[v.Self].Priority == 0
+		barred := v.Self < 0 || passive && !m.isWaitedFor(v)
 		m.mu.Lock()
-		m.mu.removed = v.Self < 0
-		m.mu.passive = v.Self >= 0 && v.Config.Members[v.Self].Priority == 0
+		m.mu.passive, m.mu.barred = passive, barred
 		m.mu.Unlock()
 	}
 	idle, passive := m.stands()
 	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.SetIdle(idle, passive); return nil })
+}
+
+// isWaitedFor says whether a member that may lead is up. Where nobody leads although one is, it may lack what this member has.
+func (m *member) isWaitedFor(v *replset.View) bool {
+	s := m.log.Status()
+	m.looks.Lock()
+	defer m.looks.Unlock()
+	for i, other := range v.Config.Members {
+		p, known := peerOf(s.Peers, other.ID)
+		if i != v.Self && other.Priority > 0 && known && s.IsVoter(p.ID) && m.looks.health[other.Host].Up && !m.looks.unfit[other.Host] {
+			return true
+		}
+	}
+	return false
 }
 
 // rests says whether the member does not stand for election now, unless nobody else can lead.
@@ -117,7 +132,7 @@ func (m *member) rests() bool {
 // stands says whether the member does not stand for election now, or only where nobody else can lead.
 func (m *member) stands() (idle, passive bool) {
 	m.mu.Lock()
-	idle, passive = m.mu.removed || m.mu.frozen > clock.Monotonic(m.group.o.Wall), m.mu.passive
+	idle, passive = m.mu.barred || m.mu.frozen > clock.Monotonic(m.group.o.Wall), m.mu.passive
 	m.mu.Unlock()
 	return idle || m.unfit() != "" || m.group.o.Disk.Stalled() >= diskwatch.Patience, passive
 }

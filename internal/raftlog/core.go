@@ -210,7 +210,12 @@ func (c *Core) isSilent() bool { return c.stuck || c.stalled > stalledTicks }
 func (c *Core) SetStuck(stuck bool) { c.stuck = stuck }
 
 // SetIdle keeps the member from standing for election, or lets it again; as a last resort only where it is reluctant.
-func (c *Core) SetIdle(idle, reluctant bool) { c.idle, c.reluctant = idle, reluctant }
+func (c *Core) SetIdle(idle, reluctant bool) {
+	if c.idle && !idle { // others have their turn first
+		c.missed = 0
+	}
+	c.idle, c.reluctant = idle, reluctant
+}
 
 // Campaign has the member stand for election now.
 func (c *Core) Campaign() error {

@@ -218,7 +218,7 @@ func (c *committer) gather() {
 	if !c.lacksSome() {
 		return
 	}
-	late := c.clock.NewTimer(min(c.took, maxGather))
+	late := clock.Wall().NewTimer(min(c.took, maxGather)) // whoever turns the clock of the data waits for a commit, perhaps
 	defer late.Stop()
 	for c.lacksSome() {
 		select {

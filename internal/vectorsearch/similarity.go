@@ -30,7 +30,12 @@ func (s Similarity) score(a, b *Vector) float32 {
 	case Cosine:
 		return (1 + cosine(a.floats, b.floats, a.square)) / 2
 	case DotProduct:
-		return max((1+dot(a.floats, b.floats))/2, 0)
+		product := dot(a.floats, b.floats)
+		if !isFinite(product) {
+			wide, _, _ := products(a.floats, b.floats)
+			product = float32(wide)
+		}
+		return max((1+product)/2, 0)
 	}
 	return 1 / (1 + squareDistance(a.floats, b.floats))
 }
@@ -71,7 +76,21 @@ func cosine(a, b []float32, aa float32) float32 {
 		ab0 += a[i] * b[i]
 		bb0 += b[i] * b[i]
 	}
-	return float32(float64(ab0+ab1) / math.Sqrt(float64(aa)*float64(bb0+bb1)))
+	ab, bb := ab0+ab1, bb0+bb1
+	if squares := aa * bb; squares == 0 || !isFinite(squares) || !isFinite(ab) { // too small or too large for this precision
+		wideAB, wideAA, wideBB := products(a, b)
+		return float32(wideAB / (math.Sqrt(wideAA) * math.Sqrt(wideBB)))
+	}
+	return float32(float64(ab) / math.Sqrt(float64(aa)*float64(bb)))
+}
+
+// products are those of a and b, and of each with itself, in a precision in which none is beyond its bounds.
+func products(a, b []float32) (ab, aa, bb float64) {
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		ab, aa, bb = ab+x*y, aa+x*x, bb+y*y
+	}
+	return ab, aa, bb
 }
 
 func squareDistance(a, b []float32) float32 {

@@ -62,6 +62,29 @@ func TestReadDoubles(t *testing.T) {
 	}
 }
 
+// TestExtremeVectors: vectors whose squares are beyond single precision have scores like others.
+func TestExtremeVectors(t *testing.T) {
+	of := func(floats ...float32) *Vector {
+		v := &Vector{Kind: Float32, floats: floats}
+		v.measure()
+		return v
+	}
+	const tiny, huge = 1e-30, 3e38
+	for _, c := range []struct {
+		similarity Similarity
+		a, b       *Vector
+		want       float32
+	}{
+		{Cosine, of(tiny, 0), of(tiny, 0), 1}, {Cosine, of(huge, 0), of(huge, 0), 1}, {Cosine, of(huge, 0), of(0, tiny), 0.5}, {Cosine, of(huge, huge), of(-huge, -huge), 0},
+		{Cosine, of(huge, -huge), of(huge, huge), 0.5}, {DotProduct, of(huge, -huge), of(huge, huge), 0.5}, {DotProduct, of(huge, 0), of(-huge, 0), 0},
+		{DotProduct, of(huge, 0), of(huge, 0), float32(math.Inf(1))}, {Euclidean, of(huge, 0), of(-huge, 0), 0}, {Euclidean, of(tiny, 0), of(tiny, 0), 1},
+	} {
+		if got := c.similarity.score(c.a, c.b); math.Abs(float64(got-c.want)) > 1e-6 || got != got {
+			t.Errorf("%d of %v and %v: %v, not %v", c.similarity, c.a.floats, c.b.floats, got, c.want)
+		}
+	}
+}
+
 // FuzzRead: any valid array is read as it is value by value, without a panic.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"{v: [1.5, 2.5, 3.5]}", "{v: [1, NumberLong(2), 3.5]}", "{v: []}", "{v: ['a', 1.0]}", "{v: [NaN, 1.0]}", "{v: {a: 1.0}}", "{v: [1.0, 1e300]}", "{v: [NumberDecimal('1')]}"} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/raftlog"
@@ -21,7 +22,9 @@ type member struct {
 	disk  *raftlog.Disk
 	log   *raftlog.Member
 	links *links
-	twins *twins
+	// outgoing are the snapshots that are sent of the store there is now.
+	outgoing handover.Holder[*outgoing]
+	twins    *twins
 
 	started atomic.Bool   // log is there, and stays
 	wake    chan struct{} // holds one: the role may have changed
@@ -76,6 +79,7 @@ func (g *Group) newMember() (m *member, err error) {
 	m = &member{group: g, Server: g.o.Server, twins: newTwins(), wake: make(chan struct{}, 1)}
 	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.outgoing.Put(newOutgoing(m.ctx))
 	m.mu.changed, m.mu.noted = make(chan struct{}), make(chan struct{})
 	m.looks.upSince, m.looks.refusals = map[string]time.Duration{}, map[string]error{}
 	m.looks.busy, m.looks.health, m.looks.unfit, m.looks.others = map[string]bool{}, map[string]command.Health{}, map[string]bool{}, map[string]uint64{}

@@ -24,7 +24,9 @@ func (m *member) Install(context.Context) (number uint64, err error) {
 	if err := m.EndDatabase(errDeposed()); err != nil {
 		return 0, err
 	}
+	begin := m.endOutgoing()
 	opened, err := m.OpenEngine(m.putInPlace)
+	begin()
 	if err != nil {
 		return 0, err
 	}

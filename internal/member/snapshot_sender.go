@@ -48,6 +48,7 @@ const fullRest = 10 * time.Second
 // snapshotSender is a snapshot on its way to another member.
 type snapshotSender struct {
 	links *links
+	ctx   context.Context // ends when the store is closed
 	to    uint64
 	conn  *peer.Conn // nil: it has to be called anew
 	part  int64      // the number of the next part
@@ -55,9 +56,16 @@ type snapshotSender struct {
 }
 
 func (l *links) trySnapshot(message *pb.Message) error {
-	s := &snapshotSender{links: l, to: message.GetTo(), pace: throttle.New(snapshotRest)}
-	defer s.hangUp()
 	m := l.member
+	of := m.outgoing.Enter(l.ctx)
+	if of == nil {
+		return context.Cause(l.ctx)
+	}
+	defer of.Leave()
+	ctx, cancel := both(l.ctx, of.ctx)
+	defer cancel()
+	s := &snapshotSender{links: l, ctx: ctx, to: message.GetTo(), pace: throttle.New(snapshotRest)}
+	defer s.hangUp()
 	if err := s.send(m.newLetter(letterSnapshotBegin).Doc()); err != nil { // once: a second one would end the first
 		return err
 	}
@@ -120,23 +128,23 @@ func (s *snapshotSender) sendPart(chunk []byte) error {
 			break
 		}
 		_, answered := errors.AsType[*mongoerr.Error](err)
-		if answered || s.links.ctx.Err() != nil || clock.Monotonic(wall)-begun > resumeTime {
+		if answered || s.ctx.Err() != nil || clock.Monotonic(wall)-begun > resumeTime {
 			return err
 		}
-		if err := clock.Wait(s.links.ctx, wall, resumeEvery); err != nil {
-			return context.Cause(s.links.ctx)
+		if err := clock.Wait(s.ctx, wall, resumeEvery); err != nil {
+			return context.Cause(s.ctx)
 		}
 	}
 	s.part++
-	if !s.pace.Step(s.links.ctx.Done()) {
-		return context.Cause(s.links.ctx)
+	if !s.pace.Step(s.ctx.Done()) {
+		return context.Cause(s.ctx)
 	}
 	return nil
 }
 
 // send sends a letter once.
 func (s *snapshotSender) send(letter bson.Doc) (err error) {
-	ctx, cancel := clock.WithTimeout(s.links.ctx, s.links.member.group.o.Wall, partTime)
+	ctx, cancel := clock.WithTimeout(s.ctx, s.links.member.group.o.Wall, partTime)
 	defer cancel()
 	if s.conn == nil {
 		host := s.links.hostOf(s.to)

@@ -3,7 +3,6 @@
 package textsearch
 
 import (
-	"embed"
 	"strings"
 	"sync"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/blevesearch/snowballstem/spanish"
 	"github.com/blevesearch/snowballstem/swedish"
 	"github.com/blevesearch/snowballstem/turkish"
+	"github.com/ebbdb/ebb/internal/textsearch/stopwords"
 )
 
 // Language is how the words of a language are told apart, which of them are too common to be searched, and what their
@@ -37,9 +37,6 @@ type Language struct {
 	english bool // an apostrophe is part of a word
 	turkish bool // I is ı in lower case
 }
-
-//go:embed stopwords
-var stopWords embed.FS
 
 // languages are all languages by name and by code.
 var languages = sync.OnceValue(func() map[string]*Language {
@@ -64,24 +61,12 @@ var languages = sync.OnceValue(func() map[string]*Language {
 	} {
 		all[l.Name] = &l
 		if l.code != "" {
-			l.stop = readStopWords(l.Name)
+			l.stop = stopwords.Of(l.Name)
 			all[l.code] = &l
 		}
 	}
 	return all
 })
-
-func readStopWords(language string) map[string]struct{} {
-	list, err := stopWords.ReadFile("stopwords/" + language + ".txt")
-	if err != nil {
-		panic(err) // it is built into the program
-	}
-	stop := map[string]struct{}{}
-	for _, word := range strings.Fields(string(list)) {
-		stop[word] = struct{}{}
-	}
-	return stop
-}
 
 // Find is the language with that name or two-letter code, in upper or lower case, or nil.
 func Find(name string) *Language { return languages()[strings.ToLower(name)] }

@@ -49,6 +49,7 @@ func endlessly(h *harness, t *testing.T) {
 		bson.Build().String("insert", "c").Value("documents", bson.ArrayOf(docs[:150]...)).Doc(),
 		bson.Build().String("insert", "c").Value("documents", bson.ArrayOf(docs[150:]...)).Doc(),
 		bson.MustDoc(`{createIndexes: "c", indexes: [{key: {at: "2dsphere"}, name: "at"}, {key: {s: "text"}, name: "s"}]}`),
+		bson.MustDoc(`{createSearchIndexes: "c", indexes: [{definition: {mappings: {dynamic: true}}}]}`),
 	} {
 		if reply := h.send(t.Context(), "1", "test", command).Body; !reply.Lookup("ok").Truthy() || !reply.Lookup("writeErrors").IsMissing() {
 			t.Fatalf("%.300s", reply)
@@ -88,7 +89,7 @@ func quick() map[string]bool {
 	out := map[string]bool{}
 	for _, name := range []string{"$_internalAllCollectionStats", "$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$ebbTTL", "$indexStats",
 		"$listCatalog", "$listClusterCatalog", "$listLocalSessions", "$listSampledQueries", "$listSearchIndexes", "$listSessions", "$planCacheStats",
-		"$querySettings", "$queryStats", "$search", "$searchBeta", "$searchMeta", "$vectorSearch", "$text", "$near", "$nearSphere", "$geoNear"} {
+		"$querySettings", "$queryStats", "$searchMeta", "$vectorSearch", "$text", "$near", "$nearSphere", "$geoNear"} {
 		out[name] = true
 	}
 	return out
@@ -115,7 +116,9 @@ func stageArguments() map[string]string {
 		"$documents": `none [{x: 1}]`, "$currentOp": `none {}`, "$querySettings": `none {}`, "$queryStats": `none {}`, "$listLocalSessions": `none {}`,
 		"$_internalAllCollectionStats": `none {stats: {count: {}}}`, "$listSampledQueries": `none {}`, "$listClusterCatalog": `none {}`, "$listSessions": `first {}`,
 		"$ebbTTL": `first {}`, "$collStats": `first {count: {}}`, "$indexStats": `first {}`, "$listCatalog": `first {}`, "$listSearchIndexes": `first {}`, "$planCacheStats": `first {}`,
-		"$changeStream": `first {}`, "$changeStreamSplitLargeEvent": `{}`, "$search": `first {}`, "$searchBeta": `first {}`, "$searchMeta": `first {}`, "$vectorSearch": `first {index: "i", path: "v", queryVector: [1], exact: true, limit: 10}`,
+		"$changeStream": `first {}`, "$changeStreamSplitLargeEvent": `{}`, "$search": `first {text: {query: "words", path: "s"}}`,
+		"$searchBeta": `first {text: {query: "words", path: "s"}}`, "$searchMeta": `first {text: {query: "words", path: "s"}}`,
+		"$vectorSearch": `first {index: "i", path: "v", queryVector: [1], exact: true, limit: 10}`,
 	}
 }
 

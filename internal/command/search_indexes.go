@@ -8,36 +8,74 @@ import (
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/fulltext/mapping"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/vectorsearch"
 )
 
-// A search index of the type "vectorSearch" is its definition and no more: a document of config.searchIndexes. Indexes of the type "search" belong to a
-// search process, which this server has not, and are refused as by a MongoDB without one.
+// A search index, for texts ("search") or vectors ("vectorSearch"), is its definition and no more: a document of config.searchIndexes. A search reads the
+// collection.
 
 const (
 	// maxSearchIndexes is how many search indexes a collection has at most.
 	maxSearchIndexes = 64
 	// defaultSearchIndex is the name of an index that is given none.
 	defaultSearchIndex = "default"
-	vectorSearchIndex  = "vectorSearch"
 )
 
 func searchIndexCommands() []*Command {
 	return []*Command{
-		{Name: "createSearchIndexes", Needs: Needs{OnCollection: actions(privilege.CreateSearchIndexes)}, Doc: "Makes search indexes.", Run: createSearchIndexes},
-		{Name: "updateSearchIndex", Needs: Needs{OnCollection: actions(privilege.UpdateSearchIndex)}, Doc: "Changes a search index.", Run: updateSearchIndex},
+		{Name: "createSearchIndexes", Needs: Needs{OnCollection: actions(privilege.CreateSearchIndexes), Also: needsSynonyms}, Doc: "Makes search indexes.", Run: createSearchIndexes},
+		{Name: "updateSearchIndex", Needs: Needs{OnCollection: actions(privilege.UpdateSearchIndex), Also: needsSynonyms}, Doc: "Changes a search index.", Run: updateSearchIndex},
 		{Name: "dropSearchIndex", Needs: Needs{OnCollection: actions(privilege.DropSearchIndex)}, Doc: "Drops a search index.", Run: dropSearchIndex},
 		{Name: "listSearchIndexes", Needs: Needs{OnCollection: actions(privilege.ListSearchIndexes)}, Doc: "Lists search indexes.", Run: listSearchIndexes},
 	}
 }
 
+// needsSynonyms refuses definitions with the synonyms of collections that may not be read: searches would tell of what these hold.
+func needsSynonyms(op *Op) error {
+	d := op.Args.Document()
+	may := op.mayReadSynonyms(d.Lookup("definition"))
+	if list := d.Lookup("indexes"); list.Type == bson.TypeArray {
+		for it := list.Doc().Iter(); it.Next(); {
+			if it.Value().Type == bson.TypeObject {
+				may = may && op.mayReadSynonyms(it.Value().Doc().Lookup("definition"))
+			}
+		}
+	}
+	return op.unless(may)
+}
+
+// mayReadSynonyms says whether the collections may be read that a definition names as those of its synonyms.
+func (op *Op) mayReadSynonyms(definition bson.Value) bool {
+	if definition.Type != bson.TypeObject {
+		return true
+	}
+	list := definition.Doc().Lookup("synonyms")
+	if list.Type != bson.TypeArray {
+		return true
+	}
+	for it := list.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			continue
+		}
+		source := it.Value().Doc().Lookup("source")
+		if source.Type != bson.TypeObject {
+			continue
+		}
+		if coll := source.Doc().Lookup("collection"); coll.Type == bson.TypeString && !op.mayOn(namespace.NS{DB: op.DB, Coll: coll.Str()}, privilege.Find) {
+			return false
+		}
+	}
+	return true
+}
+
 // searchIndex is what is kept of one index.
 type searchIndex struct {
 	collection [16]byte
+	kind       string // query.TextIndex or query.VectorIndex
 	id, name   string
 	version    int64
 	created    int64 // when the version was made, in milliseconds
@@ -45,15 +83,48 @@ type searchIndex struct {
 }
 
 func (x *searchIndex) stored(coll *catalog.Collection) bson.Doc {
-	return bson.Build().Value("_id", query.SearchIndexID(coll, x.name)).String("id", x.id).Int64("version", x.version).Date("createdAt", x.created).
-		Document("definition", x.definition).Doc()
+	b := bson.Build().Value("_id", query.SearchIndexID(coll, x.name)).String("id", x.id)
+	if x.kind != query.VectorIndex { // which those without a type are, as all were once
+		b.String("type", x.kind)
+	}
+	return b.Int64("version", x.version).Date("createdAt", x.created).Document("definition", x.definition).Doc()
 }
 
-// listed is what lists show of the index. It can be used from the moment on at which it is there.
-func (x *searchIndex) listed() bson.Doc {
-	return bson.Build().String("id", x.id).String("name", x.name).String("type", vectorSearchIndex).String("status", "READY").Bool("queryable", true).
+// listed is what lists show of the index. It can be used from the moment on at which it is there, and its synonym mappings while nothing is wrong
+// with their documents: faults are of each of those.
+func (x *searchIndex) listed(faults []string) bson.Doc {
+	b := bson.Build().String("id", x.id).String("name", x.name).String("type", x.kind).String("status", "READY").Bool("queryable", true).
 		Object("latestDefinitionVersion").Int64("version", x.version).Date("createdAt", x.created).End().
-		Document("latestDefinition", x.definition).Array("statusDetail").End().Doc()
+		Document("latestDefinition", x.definition).Array("statusDetail").End()
+	if len(faults) == 0 {
+		return b.Doc()
+	}
+	status := func(wrong bool) string {
+		if wrong {
+			return "FAILED"
+		}
+		return "READY"
+	}
+	isWrong := func(fault string) bool { return fault != "" }
+	b.String("synonymMappingStatus", status(slices.ContainsFunc(faults, isWrong))).Array("synonymMappingStatusDetail")
+	for i, fault := range faults {
+		b.Object(bson.IndexKey(i)).String("status", status(isWrong(fault))).Bool("queryable", !isWrong(fault))
+		if isWrong(fault) {
+			b.String("message", fault)
+		}
+		b.End()
+	}
+	return b.End().Doc()
+}
+
+// check refuses a definition that is none for the index's type.
+func (x *searchIndex) check() (err error) {
+	if x.kind == query.TextIndex {
+		_, err = mapping.Parse(x.definition)
+	} else {
+		_, err = vectorsearch.ParseDefinition(x.definition)
+	}
+	return err
 }
 
 // readSearchIndex reads what is kept; ok is false for what is none of the server's.
@@ -71,6 +142,9 @@ func readSearchIndex(d bson.Doc) (x searchIndex, ok bool) {
 		return x, false
 	}
 	x = searchIndex{collection: [16]byte(uuid), id: own.Str(), name: name.Str(), definition: definition.Doc()}
+	if x.kind, ok = query.SearchIndexType(d); !ok {
+		return x, false
+	}
 	if v := d.Lookup("version"); v.IsNumber() {
 		x.version, _ = v.AsInt64()
 	}
@@ -128,17 +202,18 @@ func readDefinition(a *Args) (x searchIndex, err error) {
 	if err := a.Done(); err != nil {
 		return x, err
 	}
-	if !given || kind == "search" {
-		return x, pipeline.ErrNoTextIndexes()
-	}
-	if kind != vectorSearchIndex {
+	switch {
+	case !given || kind == query.TextIndex:
+		x.kind = query.TextIndex
+	case kind == query.VectorIndex:
+		x.kind = query.VectorIndex
+	default:
 		return x, mongoerr.New(mongoerr.BadValue, "the type of a search index must be 'search' or 'vectorSearch', and is '%s'", kind)
 	}
 	if x.name == "" {
 		return x, mongoerr.New(mongoerr.BadValue, "the name of a search index cannot be empty")
 	}
-	_, err = vectorsearch.ParseDefinition(x.definition)
-	return x, err
+	return x, x.check()
 }
 
 func createSearchIndexes(op *Op) (bson.Doc, error) {
@@ -246,13 +321,10 @@ func (op *Op) namedSearchIndex(read func(*Args)) (ns namespace.NS, is func(searc
 }
 
 // changeSearchIndex makes a change of the one index that a command is about.
-func (op *Op) changeSearchIndex(read func(*Args), check func() error, change func(coll *catalog.Collection, x searchIndex) searchIndexChange) (bson.Doc, error) {
+func (op *Op) changeSearchIndex(read func(*Args), change func(coll *catalog.Collection, x searchIndex) (searchIndexChange, error)) (bson.Doc, error) {
 	ns, is, text, err := op.namedSearchIndex(read)
 	if err == nil && is == nil {
 		err = invalidOptions("Must set either 'name' or 'id' for %s.", op.Name())
-	}
-	if err == nil && check != nil {
-		err = check()
 	}
 	if err != nil {
 		return nil, err
@@ -266,7 +338,7 @@ func (op *Op) changeSearchIndex(read func(*Args), check func() error, change fun
 		if i < 0 {
 			return searchIndexChange{}, mongoerr.New(mongoerr.IndexNotFound, "Search index '%s' of %s cannot be found", text, ns)
 		}
-		return change(coll, have[i]), nil
+		return change(coll, have[i])
 	})
 	if err != nil {
 		return nil, err
@@ -280,19 +352,15 @@ func updateSearchIndex(op *Op) (bson.Doc, error) {
 		a.Required("definition")
 		definition = a.owned("definition")
 	}
-	check := func() error {
-		_, err := vectorsearch.ParseDefinition(definition)
-		return err
-	}
-	return op.changeSearchIndex(read, check, func(coll *catalog.Collection, x searchIndex) searchIndexChange {
+	return op.changeSearchIndex(read, func(coll *catalog.Collection, x searchIndex) (searchIndexChange, error) {
 		x.definition, x.version, x.created = definition, x.version+1, op.Now
-		return searchIndexChange{put: []bson.Doc{x.stored(coll)}}
+		return searchIndexChange{put: []bson.Doc{x.stored(coll)}}, x.check()
 	})
 }
 
 func dropSearchIndex(op *Op) (bson.Doc, error) {
-	return op.changeSearchIndex(nil, nil, func(coll *catalog.Collection, x searchIndex) searchIndexChange {
-		return searchIndexChange{drop: []bson.Value{query.SearchIndexID(coll, x.name)}}
+	return op.changeSearchIndex(nil, func(coll *catalog.Collection, x searchIndex) (searchIndexChange, error) {
+		return searchIndexChange{drop: []bson.Value{query.SearchIndexID(coll, x.name)}}, nil
 	})
 }
 
@@ -315,12 +383,22 @@ func (s *Server) searchIndexRows(ctx context.Context, coll *catalog.Collection, 
 		return nil, nil
 	}
 	have, _, err := s.searchIndexes(ctx, coll)
-	for _, x := range have {
-		if is == nil || is(x) {
-			rows = append(rows, x.listed())
-		}
+	if err != nil {
+		return nil, err
 	}
-	return rows, err
+	for _, x := range have {
+		if is != nil && !is(x) {
+			continue
+		}
+		var faults []string
+		if x.kind == query.TextIndex {
+			if faults, err = s.Query.SynonymFaults(ctx, coll.NS.DB, x.definition); err != nil {
+				return nil, err
+			}
+		}
+		rows = append(rows, x.listed(faults))
+	}
+	return rows, nil
 }
 
 // searchIndexesStage is $listSearchIndexes.

@@ -79,7 +79,7 @@ func expressionExceptions() []exception {
 func stage(s string) string { return `{aggregate: "c", pipeline: [` + s + `], cursor: {}}` }
 
 func stageExceptions() []exception {
-	search := "There is no search process."
+	search := "All documents are looked at."
 	return []exception{
 		{name: "$changeStream", state: refused, note: "Change streams need a replica set.", try: stage(`{$changeStream: {}}`), code: 40573},
 		{name: "$changeStreamSplitLargeEvent", state: refused, note: "Change streams need a replica set.", try: stage(`{$changeStreamSplitLargeEvent: {}}`), code: mongoerr.IllegalOperation},
@@ -87,9 +87,9 @@ func stageExceptions() []exception {
 			try: stage(`{$graphLookup: {from: "c", startWith: "$a", connectFromField: "a", connectToField: "b", as: "d"}}`)},
 		{name: "$listSampledQueries", state: refused, note: "Queries are sampled on replica sets and shards only.",
 			try: `{aggregate: 1, pipeline: [{$listSampledQueries: {}}], cursor: {}}`, code: mongoerr.IllegalOperation},
-		{name: "$search", state: refused, note: search, try: stage(`{$search: {}}`), code: mongoerr.SearchNotEnabled},
-		{name: "$searchBeta", state: refused, note: search, try: stage(`{$searchBeta: {}}`), code: mongoerr.SearchNotEnabled},
-		{name: "$searchMeta", state: refused, note: search, try: stage(`{$searchMeta: {}}`), code: mongoerr.SearchNotEnabled},
+		{name: "$search", state: partial, note: search, try: stage(`{$search: {text: {query: "x", path: "a"}}}`)},
+		{name: "$searchBeta", state: partial, note: search, try: stage(`{$searchBeta: {text: {query: "x", path: "a"}}}`)},
+		{name: "$searchMeta", state: partial, note: search, try: stage(`{$searchMeta: {text: {query: "x", path: "a"}}}`)},
 		{name: "$shardedDataDistribution", since: "6.0.3", doc: "How data lies on shards.", state: notOffered, note: "There are no shards."},
 		{name: "$vectorSearch", state: partial, note: "All vectors are compared; fields that are embedded automatically are not there.",
 			try: stage(`{$vectorSearch: {index: "x", path: "v", queryVector: [1], exact: true, limit: 1}}`)},
@@ -105,7 +105,7 @@ func commandExceptions() []exception {
 		{name: "profile", state: partial, note: "Levels 1 and 2 are refused at a secondary of a set of several members.", try: `{profile: 0}`},
 		{name: "compactStructuredEncryptionData", state: refused, note: "Encrypted collections need a replica set.",
 			try: `{compactStructuredEncryptionData: "c", compactionTokens: {}}`, code: 6346807},
-		{name: "createSearchIndexes", state: partial, note: "Of the type vectorSearch.",
+		{name: "createSearchIndexes", state: partial, note: "Fields that are embedded automatically are not there.",
 			try: `{createSearchIndexes: "c", indexes: [{name: "x", type: "vectorSearch", definition: {fields: [{type: "vector", path: "v", numDimensions: 1, similarity: "cosine"}]}}]}`},
 		{name: "setIndexCommitQuorum", state: refused, note: "There are no other members to build an index.",
 			try: `{setIndexCommitQuorum: "c", indexNames: ["x"], commitQuorum: 1}`, code: mongoerr.IndexNotFound},

@@ -88,12 +88,10 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 		return &writeStage{op: op, in: in, open: func(ctx context.Context) (Writer, error) { return op.Catalog.Merge(ctx, op, s) }}, nil
 	case *pipeline.Server:
 		return &serverStage{op: op, open: func(ctx context.Context) (Iterator, error) { return op.Catalog.Server(ctx, op, p.NS, s) }}, nil
-	case *pipeline.ChangeStream, *pipeline.Expiring, *pipeline.VectorSearch: // what they bring is opened beforehand
+	case *pipeline.ChangeStream, *pipeline.Expiring, *pipeline.VectorSearch, *pipeline.Search: // what they bring is opened beforehand
 		return in, nil
 	case *pipeline.SplitLargeEvent:
 		return &splitStage{op: op, stage: s, in: in}, nil
-	case *pipeline.Search:
-		return nil, s.Refusal()
 	case *pipeline.RankFusion:
 		return newRankFusion(op, s, p.NS, in), nil
 	case *pipeline.ScoreFusion:

@@ -126,6 +126,9 @@ func (op *Op) Sub() *Op {
 	return &sub
 }
 
+// Inside says that op is a Sub's.
+func (op *Op) Inside() bool { return op.parent != nil }
+
 // Draws notes that the pipeline of op draws random numbers where its stages do not show it, in a view. So do those around it.
 func (op *Op) Draws() {
 	for ; op != nil; op = op.parent {

@@ -55,8 +55,24 @@ func (s *rankFusionStage) rank(ctx context.Context, i int) error {
 		if !same {
 			rank = at
 		}
-		return fusedPart{rank: rank}, nil
+		part := fusedPart{rank: rank}
+		if s.stage.Details {
+			part.details = scoreDetails(sub)
+		}
+		return part, nil
 	})
+}
+
+// scoreDetails are those of the document at hand: what its stages tell, or its score, where it has one.
+func scoreDetails(op *Op) bson.Value {
+	if told := op.Meta.Get("scoreDetails"); told.Type == bson.TypeObject {
+		return told.Clone()
+	}
+	b := bson.Build()
+	if score := op.Meta.Get("score"); !score.IsMissing() {
+		b.Value("value", score)
+	}
+	return b.Array("details").End().Doc().Value()
 }
 
 func cloneValues(vs []bson.Value) []bson.Value {
@@ -77,7 +93,7 @@ func (s *rankFusionStage) describe(d *fusedDoc) bson.Value {
 			b.String("rank", "NA").End()
 			continue
 		}
-		b.Number("rank", part.rank).Double("weight", s.stage.Inputs[i].Weight).Array("details").End().End()
+		b.Number("rank", part.rank).Double("weight", s.stage.Inputs[i].Weight).Fields(part.details.Doc()).End()
 	}
 	return b.End().Doc().Value()
 }

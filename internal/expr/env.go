@@ -21,7 +21,7 @@ type Env struct {
 	ClusterTime uint64
 	// UserRoles is $$USER_ROLES; Missing where there is none.
 	UserRoles bson.Value
-	// SearchMeta is $$SEARCH_META.
+	// SearchMeta is $$SEARCH_META; Missing where nothing was searched for.
 	SearchMeta bson.Value
 	// Collation compares strings; nil compares bytes.
 	Collation bson.Collator
@@ -305,4 +305,6 @@ func (e *Env) keep(x Expr) (bson.Value, error) {
 }
 
 // CopyVariables gives to the variables of e, as a pipeline inside of a stage sees those around it.
-func (e *Env) CopyVariables(to *Env) { to.vars = append(to.vars[:0], e.vars...) }
+func (e *Env) CopyVariables(to *Env) {
+	to.vars, to.SearchMeta = append(to.vars[:0], e.vars...), e.SearchMeta
+}

@@ -45,9 +45,11 @@ func (p *Pipeline) Dependencies() Dependencies {
 
 // makesDocuments says whether what s gives are documents of its own, of which nothing is known beside their fields.
 func makesDocuments(s Stage) bool {
-	switch s.(type) {
-	case *Group, *BucketAuto, *Count, *Facet, *Documents, *Emit, *Merge, *Out, *RankFusion, *ScoreFusion, *Search, *Server, *ChangeStream, *Expiring:
+	switch s := s.(type) {
+	case *Group, *BucketAuto, *Count, *Facet, *Documents, *Emit, *Merge, *Out, *RankFusion, *ScoreFusion, *Server, *ChangeStream, *Expiring:
 		return true
+	case *Search:
+		return s.Meta()
 	}
 	return false
 }

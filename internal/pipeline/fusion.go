@@ -66,7 +66,7 @@ func readWeights(stage string, weights bson.Doc, inputs int, weight func(name st
 	return nil
 }
 
-// checkDetails refuses to read the details that a fusion or $score in front does not make.
+// checkDetails refuses to read the details that a fusion or $search in front does not make.
 func (p *Pipeline) checkDetails() error {
 	made := true
 	switch s := p.First().(type) {
@@ -74,6 +74,8 @@ func (p *Pipeline) checkDetails() error {
 		made = s.Details
 	case *ScoreFusion:
 		made = s.Details
+	case *Search:
+		made = s.Details || slices.ContainsFunc(p.Stages, func(s Stage) bool { score, is := s.(*Score); return is && score.Details })
 	}
 	if !made && slices.Contains(p.From(1).Dependencies().Meta, "scoreDetails") {
 		return mongoerr.New(40218, "query requires scoreDetails metadata, but it is not available")

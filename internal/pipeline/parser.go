@@ -215,7 +215,7 @@ func (p *parsing) checkPositions(rows []*Row, empty int) error {
 				return mongoerr.New(40603, "$geoNear was not the first stage in the pipeline")
 			}
 		case row.first && i > 0:
-			return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", row.Name)
+			return notFirst(row.Name)
 		case row.last && i < len(rows)-1:
 			return mongoerr.New(40601, "%s can only be the final stage in the pipeline", row.Name)
 		}
@@ -224,6 +224,10 @@ func (p *parsing) checkPositions(rows []*Row, empty int) error {
 		return needsCollection("the pipeline")
 	}
 	return nil
+}
+
+func notFirst(name string) error {
+	return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", name)
 }
 
 func needsCollection(name string) error {

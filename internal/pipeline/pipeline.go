@@ -91,7 +91,7 @@ func (p *Pipeline) HasSource() bool {
 	case *Documents, *Server, *ChangeStream, *Expiring:
 		return true
 	case *Search:
-		return s.Name() == "$searchMeta"
+		return s.Meta()
 	}
 	return false
 }
@@ -138,7 +138,7 @@ func (p *Pipeline) Namespaces() []namespace.NS {
 func (p *Pipeline) Where(f *match.Filter) *Pipeline {
 	q := *p
 	at := 0
-	if p.HasSource() {
+	if _, search := p.First().(*Search); search || p.HasSource() {
 		at = 1
 	}
 	q.Stages = make([]Stage, 0, len(p.Stages)+1)

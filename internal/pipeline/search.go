@@ -8,36 +8,79 @@ import (
 	"github.com/ebbdb/ebb/internal/vectorsearch"
 )
 
-// Search is $search or $searchMeta. It is refused when it runs, as by a server without a search process.
-type Search struct{ written }
-
-// Refusal is what such a server says of the stage.
-func (s *Search) Refusal() error {
-	return noSearch("Using $search and $vectorSearch aggregation stages")
+// Search is $search or $searchMeta. What they give is opened beforehand.
+type Search struct {
+	written
+	// Details says that the scores of documents are to be explained.
+	Details bool
 }
 
-// ErrNoTextIndexes is what it says of the search process's indexes.
-func ErrNoTextIndexes() error {
-	return noSearch("Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage")
+// IsSearch says whether a stage of the name is a Search.
+func IsSearch(name string) bool {
+	return name == "$search" || name == "$searchBeta" || name == "$searchMeta"
 }
 
-func noSearch(using string) error {
-	return mongoerr.New(mongoerr.SearchNotEnabled, "%s requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable. "+
-		"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.", using)
-}
+// Meta says that the stage is $searchMeta, which gives one document about all results.
+func (s *Search) Meta() bool { return s.Name() == "$searchMeta" }
 
 func parseSearch(p *parsing, arg bson.Value) ([]Stage, error) {
-	switch arg.Type {
-	case bson.TypeObject:
-	case bson.TypeArray:
-		return nil, mongoerr.New(mongoerr.FailedToParse, "the search stage specification must be an object, but found array")
-	default:
-		return nil, mongoerr.New(10065, "invalid parameter: expected an object ($search)")
+	if err := checkSearch(arg); err != nil {
+		return nil, err
 	}
-	return one(&Search{written{p.name, arg}}), nil
+	s := &Search{written: written{p.name, arg}}
+	if s.Meta() {
+		return one(s), nil
+	}
+	// The search process says what is wrong with an argument, when it runs; of $search the server reads these itself.
+	if _, err := readFlag(arg.Doc(), "returnStoredSource"); err != nil {
+		return nil, err
+	}
+	var err error
+	s.Details, err = readFlag(arg.Doc(), "scoreDetails")
+	return one(s), err
 }
 
-func (s *Search) needs(*Dependencies) bool { return false }
+func checkSearch(arg bson.Value) error {
+	switch arg.Type {
+	case bson.TypeObject:
+		return nil
+	case bson.TypeArray:
+		return mongoerr.New(mongoerr.FailedToParse, "the search stage specification must be an object, but found array")
+	}
+	return mongoerr.New(10065, "invalid parameter: expected an object ($search)")
+}
+
+func readFlag(spec bson.Doc, name string) (bool, error) {
+	v := spec.Lookup(name)
+	switch v.Type {
+	case bson.TypeMissing:
+		return false, nil
+	case bson.TypeBool:
+		return v.Bool(), nil
+	}
+	return false, mongoerr.New(13111, "wrong type for field (%s) %s != bool", name, v.Type)
+}
+
+func (s *Search) needs(d *Dependencies) bool {
+	if s.Meta() {
+		return false
+	}
+	return d.everything()
+}
+
+// Behind is p behind the stages of a view. A search is in a collection: it is refused where a view has stages, which may hide what it would tell.
+func (p *Pipeline) Behind(front []Stage) (*Pipeline, error) {
+	q := *p
+	if len(front) == 0 {
+		return &q, nil
+	}
+	switch s := p.First().(type) {
+	case *Search, *VectorSearch:
+		return nil, notFirst(s.Name())
+	}
+	q.Stages = append(front[:len(front):len(front)], p.Stages...)
+	return &q, nil
+}
 
 // parseListSearchIndexes reads the argument, of which an index's id or name may be left.
 func parseListSearchIndexes(_ *parsing, arg bson.Value) ([]Stage, error) {
@@ -62,7 +105,7 @@ type VectorSearch struct {
 }
 
 func parseVectorSearch(p *parsing, arg bson.Value) ([]Stage, error) {
-	if _, err := parseSearch(p, arg); err != nil {
+	if err := checkSearch(arg); err != nil {
 		return nil, err
 	}
 	s := &VectorSearch{written: written{"$vectorSearch", arg}}

@@ -198,6 +198,9 @@ func concat(a, b bson.Doc) bson.Value {
 
 // openPipeline opens pl over the collection that it is parsed for: the plan takes over what it can of its front.
 func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, hint bson.Value, v *views, call *Call) (exec.Iterator, error) {
+	if stage, ok := pl.First().(*pipeline.Search); ok {
+		return e.openSearch(ctx, op, pl, stage, v, call)
+	}
 	if pl.HasSource() {
 		return exec.Build(op, pl, nil)
 	}

@@ -75,6 +75,10 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 		}
 		return exec.Build(x.op, reading(x.pl), leaf)
 	}
+	if stage, ok := x.pl.First().(*pipeline.Search); ok {
+		x.stages = x.pl.Stages
+		return x.engine.openSearch(ctx, x.op, reading(x.pl), stage, vs, call)
+	}
 	if x.pl.HasSource() {
 		x.stages = x.pl.Stages
 		return exec.Build(x.op, reading(x.pl), nil)

@@ -75,7 +75,7 @@ func (e *Engine) RepresentPipeline(ctx context.Context, a Aggregate, call *Call)
 	b.End()
 	debugCollation(b, call.asked())
 	r := Representative{NS: a.NS, Hash: ShapeHash(pipelineShape(a, call)), Shape: b.Doc()}
-	if pl.HasSource() {
+	if pl.HasSource() && !pipeline.IsSearch(pl.First().Name()) {
 		r.System = pl.First().Name()
 	}
 	return r, nil
@@ -83,6 +83,9 @@ func (e *Engine) RepresentPipeline(ctx context.Context, a Aggregate, call *Call)
 
 // debugStage is the argument of a stage with the types of its constants in their places. What stands for names and numbers of documents stays.
 func (e *Engine) debugStage(lang *language, s pipeline.Stage) bson.Value {
+	if pipeline.IsSearch(s.Name()) {
+		return bson.String(typeName(s.Spec()))
+	}
 	rest, conditions := splitConditions(s.Name(), s.Spec())
 	if len(conditions) == 0 {
 		return debugValue(rest)

@@ -143,6 +143,8 @@ func pipelineShape(a Aggregate, call *Call) string {
 			queryPredicate(&b, spec.Doc())
 		case spec.Type == bson.TypeString:
 			b.WriteString(spec.Str())
+		case pipeline.IsSearch(name): // of which all is a constant
+			b.WriteString(typeName(spec))
 		default:
 			rest, conditions := splitConditions(name, spec)
 			queryValue(&b, rest)

@@ -32,10 +32,12 @@ func (c *stageCatalog) Open(ctx context.Context, op *exec.Op, ns namespace.NS, p
 	if (&pipeline.Pipeline{Stages: front}).Random() {
 		op.Draws()
 	}
-	whole := *p
+	whole, err := p.Behind(front)
+	if err != nil {
+		return nil, err
+	}
 	whole.NS = base
-	whole.Stages = append(front[:len(front):len(front)], p.Stages...)
-	return c.engine.openPipeline(ctx, op, &whole, bson.Missing, c.views, c.call)
+	return c.engine.openPipeline(ctx, op, whole, bson.Missing, c.views, c.call)
 }
 
 // view follows ns down to its collection and parses what stands on the way.

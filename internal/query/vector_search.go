@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -50,12 +49,12 @@ func (e *Engine) vectorLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipel
 	}
 	q, search, err := vectorSearch(view, coll, stage.Spec().Doc(), op.Explain)
 	if err != nil {
-		return nil, mongoerr.During("PlanExecutor error during aggregation", err)
+		return nil, duringAggregation(op, err)
 	}
 	if search == nil {
 		return &listed{}, nil
 	}
-	plans, err := e.vectorPlans(ctx, r, q)
+	plans, err := e.candidates(ctx, r, q.Demands())
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +67,9 @@ func (e *Engine) vectorLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipel
 	return exec.WithVectorScore(op, search, records), nil
 }
 
-// vectorPlans are the plans for the documents that a search may find: by an index, where there is one for what its filter demands.
-func (e *Engine) vectorPlans(ctx context.Context, r *storage.Reader, q *vectorsearch.Query) (*choice, error) {
-	filter, err := e.filters.Parse(q.Demands(), match.Options{})
+// candidates are the plans for the documents that a search may find: by an index, where there is one for what it demands.
+func (e *Engine) candidates(ctx context.Context, r *storage.Reader, demands bson.Doc) (*choice, error) {
+	filter, err := e.filters.Parse(demands, match.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -87,52 +86,17 @@ func vectorSearch(view *storage.View, coll *catalog.Collection, spec bson.Doc, e
 	if err != nil {
 		return nil, nil, err
 	}
-	stored, err := storedSearchIndex(view, SearchIndexID(coll, q.Index))
-	if err != nil || stored == nil {
+	definition, kind, err := searchIndex(view, coll, q.Index)
+	if err != nil || definition == nil {
 		return nil, nil, err
 	}
-	d, err := vectorsearch.ParseDefinition(stored.Lookup("definition").Doc())
+	if kind != VectorIndex {
+		return nil, nil, mongoerr.New(mongoerr.UnknownError, "Cannot execute $vectorSearch over search index '%s'", q.Index)
+	}
+	d, err := vectorsearch.ParseDefinition(definition)
 	if err != nil {
 		return nil, nil, err
 	}
 	s, err := d.Search(q, explain)
 	return q, s, err
-}
-
-// SearchIndexID is the _id of what is kept of a search index. It has the collection's UUID: the index lives as long as that, whatever the
-// collection is called.
-func SearchIndexID(coll *catalog.Collection, name string) bson.Value {
-	return bson.Build().Binary("collection", 4, coll.UUID[:]).String("name", name).Doc().Value()
-}
-
-// storedSearchIndex is what is kept of a search index, nil where there is none.
-func storedSearchIndex(view *storage.View, id bson.Value) (bson.Doc, error) {
-	r, ok := view.Collection(catalog.SearchIndexesNS)
-	if !ok {
-		return nil, nil
-	}
-	rec, ok, err := r.GetByID(id)
-	if !ok || err != nil {
-		return nil, err
-	}
-	if rec.Doc.Lookup("definition").Type != bson.TypeObject {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "what %s has of a search index is none of its definitions", catalog.SearchIndexesNS)
-	}
-	return rec.Doc.Clone(), nil
-}
-
-// SearchIndexes are what is kept of search indexes, of all collections.
-func (e *Engine) SearchIndexes(ctx context.Context) (found []bson.Doc, err error) {
-	_, err = e.readSetting(ctx, catalog.SearchIndexesNS, func(r *storage.Reader) (_ bson.Doc, err error) {
-		c, err := r.Scan(storage.RecordScan{})
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, c.Close()) }()
-		for c.Next() {
-			found = append(found, c.Record().Doc.Clone())
-		}
-		return nil, c.Err()
-	})
-	return found, err
 }

@@ -162,6 +162,24 @@ def vectors():
     refused(27, lambda: coll.drop_search_index("near"))
 
 
+def words():
+    """full-text search, through the driver's own helpers"""
+    coll = db.words
+    coll.insert_many([{"_id": 1, "t": "the quick brown fox", "n": 1}, {"_id": 2, "t": "quick quick", "n": 2}, {"_id": 3, "t": "a lazy dog", "n": 3}])
+    assert coll.create_search_index({"definition": {"mappings": {"dynamic": True}}}) == "default"
+    assert [(i["name"], i["type"], i["queryable"]) for i in coll.list_search_indexes()] == [("default", "search", True)]
+    text = {"text": {"query": "quik", "path": "t", "fuzzy": {"maxEdits": 1}}}
+    shown = {"$project": {"score": {"$meta": "searchScore"}, "where": {"$meta": "searchHighlights"}}}
+    first, second = coll.aggregate([{"$search": {**text, "highlight": {"path": "t"}}}, shown])
+    assert (first["_id"], second["_id"]) == (2, 1) and first["score"] > second["score"] > 0, (first, second)
+    assert [t["value"] for t in second["where"][0]["texts"] if t["type"] == "hit"] == ["quick"], second
+    facets = {"ns": {"type": "number", "path": "n", "boundaries": [0, 2, 9]}}
+    (meta,) = coll.aggregate([{"$searchMeta": {"facet": {"operator": text, "facets": facets}}}])
+    assert meta == {"count": {"lowerBound": 2}, "facet": {"ns": {"buckets": [{"_id": 0, "count": 1}, {"_id": 2, "count": 1}]}}}, meta
+    coll.drop_search_index("default")
+    assert list(coll.aggregate([{"$search": text}])) == []
+
+
 def find_and_modify():
     """find_one_and_…"""
     coll, after = db.fam, pymongo.ReturnDocument.AFTER
@@ -257,7 +275,7 @@ def main():
     slow = [threading.Thread(target=check, args=(body,)) for body in (ttl_of_datetimes, ttl_of_documents)]
     for thread in slow:
         thread.start()
-    for body in (write_and_read, types, aggregation, cursors, sessions, bulk, indexes, vectors, find_and_modify, errors_and_stats, files):
+    for body in (write_and_read, types, aggregation, cursors, sessions, bulk, indexes, vectors, words, find_and_modify, errors_and_stats, files):
         check(body)
     for thread in slow:
         thread.join()

@@ -24,7 +24,7 @@ func (o *autocomplete) resolve(r *resolver) (node, error) {
 	}
 	for _, q := range o.queries {
 		if len(q) > maxQueryBytes {
-			return nil, spec.Wrong("maxClauseCount is set to %d", maxClauses)
+			return nil, tooManyClauses()
 		}
 	}
 	var nodes []node

@@ -30,6 +30,7 @@ type facet struct {
 
 const (
 	maxBuckets = 1000
+	maxFacets  = 1024
 	// maxFacetValues bounds the strings that a facet counts.
 	maxFacetValues = 1 << 20
 )
@@ -49,6 +50,10 @@ func (p *parser) readCollector(a *spec.Reader, q *Query) {
 	facets := a.RequiredInner("facets")
 	if a.Has("facets") && facets.Doc().IsEmpty() {
 		a.RefuseField("facets", "cannot be empty")
+	}
+	if facets.Doc().Count() > maxFacets {
+		a.RefuseField("facets", "cannot have more than %d elements", maxFacets)
+		return
 	}
 	for it := facets.Doc().Iter(); it.Next(); {
 		name := strings.Clone(it.Key())
@@ -121,11 +126,10 @@ func (f *facet) resolve(s *scope) error {
 	return nil
 }
 
-// count counts a document that was found.
-func (f *facet) count(doc bson.Doc) {
+// count counts a document that was found. memory is how many bytes are kept of it.
+func (f *facet) count(doc bson.Doc) (memory int) {
 	if f.kind == "string" {
-		f.countStrings(doc)
-		return
+		return f.countStrings(doc)
 	}
 	k, outside := numberKind, false
 	if f.kind == "date" {
@@ -146,12 +150,13 @@ func (f *facet) count(doc bson.Doc) {
 	if outside {
 		f.rest++
 	}
+	return 0
 }
 
-func (f *facet) countStrings(doc bson.Doc) {
+func (f *facet) countStrings(doc bson.Doc) (memory int) {
 	var seen []string
 	f.at.Values(doc, fieldpath.Names, func(v bson.Value) {
-		if v.Type != bson.TypeString {
+		if v.Type != bson.TypeString || len(v.Str()) > maxTokenBytes {
 			return
 		}
 		text := v.Str()
@@ -162,10 +167,14 @@ func (f *facet) countStrings(doc bson.Doc) {
 			return
 		}
 		seen = append(seen, text)
-		if _, known := f.strings[text]; known || len(f.strings) < maxFacetValues {
-			f.strings[strings.Clone(text)]++
+		if _, known := f.strings[text]; known {
+			f.strings[text]++
+		} else if len(f.strings) < maxFacetValues {
+			f.strings[strings.Clone(text)] = 1
+			memory += hitBytes + len(text)
 		}
 	})
+	return memory
 }
 
 // write appends the buckets.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/fulltext/analysis"
 	"github.com/ebbdb/ebb/internal/fulltext/mapping"
 	"github.com/ebbdb/ebb/internal/fulltext/spec"
 )
@@ -28,6 +29,7 @@ type Search struct {
 	err      error
 
 	scratch []evidence
+	tokens  []analysis.Token
 	hits    []*hit
 	total   int64
 	results []*hit // in their order, when all is known
@@ -90,6 +92,7 @@ func (r *resolver) freeze() {
 			for _, p := range f.tests {
 				if p.takes(t.text) && !slices.Contains(p.terms, t) {
 					p.terms = append(p.terms, t)
+					t.placed = t.placed || p.placed
 				}
 			}
 		}
@@ -119,10 +122,11 @@ func (s *Search) load(f *textField, text string) {
 	s.views++
 	f.begin(s.views, false)
 	if f.grams != nil {
-		f.take(f.grams.Tokens(nil, text))
-		return
+		f.tokens = f.grams.Tokens(nil, text)
+	} else {
+		f.tokens = f.def.Analyzer.Tokens(nil, text)
 	}
-	f.take(f.def.Analyzer.Tokens(nil, text))
+	f.take(f.tokens)
 }
 
 // hitBytes is about what is kept of a document that was found, beside what it has.
@@ -159,11 +163,12 @@ func (s *Search) consider(doc, d bson.Doc, ordinal int) int {
 		return 0
 	}
 	s.total++
+	size := 0
 	for _, f := range s.query.facets {
-		f.count(d)
+		size += f.count(d)
 	}
 	h := &hit{id: doc.Lookup("_id").Clone(), ordinal: ordinal, found: slices.Clone(ev)}
-	size := hitBytes + len(h.id.Data) + evidenceBytes*len(ev)
+	size += hitBytes + len(h.id.Data) + evidenceBytes*len(ev)
 	for i := range s.sorters {
 		v := s.sorters[i].value(d)
 		h.keys = append(h.keys, v)

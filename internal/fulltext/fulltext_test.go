@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/fulltext/analysis"
 	"github.com/ebbdb/ebb/internal/fulltext/mapping"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/testheap"
 )
 
 // corpus is what searches of a file of cases go through.
@@ -175,11 +176,11 @@ func TestPartsOfTexts(t *testing.T) {
 		if !a.Parts() {
 			t.Errorf("%s has no parts", name)
 		}
-		f := &textField{def: &mapping.String{Analyzer: a}, terms: map[string]*term{}}
+		f := &textField{def: &mapping.String{Analyzer: a}, terms: map[string]*term{}, scratch: new([]analysis.Token)}
 		whole := a.Tokens(nil, long)
 		want := map[string][]int{}
 		for _, tok := range whole {
-			f.term(tok.Term)
+			f.term(tok.Term).placed = true
 			want[tok.Term] = append(want[tok.Term], tok.Position)
 		}
 		f.begin(1, true)
@@ -187,13 +188,77 @@ func TestPartsOfTexts(t *testing.T) {
 		if f.length != f.total && name != "lucene.french" {
 			t.Errorf("%s: %d positions of %d tokens", name, f.length, f.total)
 		}
-		if f.total != len(whole) || cap(f.tokens) > partBytes {
-			t.Errorf("%s: %d tokens, not %d, and room for %d", name, f.total, len(whole), cap(f.tokens))
+		if f.total != len(whole) || cap(*f.scratch) > keptTokens {
+			t.Errorf("%s: %d tokens, not %d, and room for %d", name, f.total, len(whole), cap(*f.scratch))
 		}
 		for text, places := range want {
 			if !slices.Equal(f.terms[text].places(), places) {
 				t.Errorf("%s: %.20s is elsewhere", name, text)
 			}
+		}
+	}
+}
+
+// TestLargeDocumentsLeaveLittle: what a search needs of a large document is given back with it.
+func TestLargeDocumentsLeaveLittle(t *testing.T) {
+	d, err := mapping.Parse(bson.MustDoc(`{mappings: {dynamic: true}, analyzer: "own", analyzers: [{name: "own", tokenizer: {type: "standard"}, tokenFilters: [{type: "lowercase"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fields, words = 40, 200_000
+	c := &corpus{definition: d}
+	for i := range fields {
+		field := fmt.Sprintf("f%d", i)
+		c.docs = append(c.docs, bson.Build().Int32("_id", int32(i)).String(field, strings.Repeat("a b ", words/2)).Doc())
+	}
+	q, err := ParseQuery(bson.MustDoc(`{compound: {should: [{phrase: {query: "a b", path: {wildcard: "*"}}}, {phrase: {query: "b a", path: {wildcard: "f*"}, slop: 2}}, {wildcard: {query: "a*", path: {wildcard: "*"}, allowAnalyzedField: true}}]}}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(d, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const allowed = 16 << 20 // the last document's, and something beside
+	before := testheap.Bytes()
+	for _, doc := range c.docs {
+		if _, err := s.Add(doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := testheap.Bytes() - before; left > allowed {
+		t.Errorf("%d bytes are left", left)
+	}
+	if err := s.Finish(); err != nil || s.total != fields {
+		t.Errorf("%d documents found: %v", s.total, err)
+	}
+}
+
+// TestSearchesAreBounded: what is asked for too often is refused before it is looked for.
+func TestSearchesAreBounded(t *testing.T) {
+	d, err := mapping.Parse(bson.MustDoc(`{mappings: {dynamic: true, fields: {t: {type: "token"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 50_000
+	list := func(each string) string { return "[" + strings.TrimSuffix(strings.Repeat(each+",", many), ",") + "]" }
+	for _, spec := range []string{
+		`{text: {query: ` + list(`"!!!"`) + `, path: "a"}}`,
+		`{text: {query: ` + list(`"!!!"`) + `, path: "nowhere"}}`,
+		`{text: {query: "x", path: ` + list(`"a"`) + `}}`,
+		`{near: {origin: 1, pivot: 1, path: ` + list(`"a"`) + `}}`,
+		`{compound: {must: ` + list(`{exists: {path: "a"}}`) + `}}`,
+		`{span: {or: {clauses: ` + list(`{term: {query: "x", path: "a"}}`) + `}}}`,
+		`{queryString: {query: "` + strings.Repeat("a ", many) + `", defaultPath: "a"}}`,
+		`{exists: {path: "a", score: {function: {add: ` + list(`{constant: 1}`) + `}}}}`,
+		`{facet: {facets: {` + strings.TrimSuffix(strings.Repeat(`a: {type: "string", path: "t"},`, many), ",") + `}}}`,
+	} {
+		q, err := ParseQuery(bson.MustDoc(spec), false)
+		if err == nil {
+			_, err = New(d, q)
+		}
+		if err == nil || mongoerr.From(err).Code != mongoerr.UnknownError {
+			t.Errorf("%.60s: %v", spec, err)
 		}
 	}
 }

@@ -35,8 +35,10 @@ func readFuzziness(a *spec.Reader, leastEdits, expansions int) *fuzziness {
 
 const (
 	maxExpansions = 1000
-	// maxVariants bounds the terms that are remembered as near enough to one. Beyond it, further ones are not found.
-	maxVariants = 1 << 16
+	// maxVariants bounds the terms that are remembered as near enough to one, and maxVariantBytes how long they are together. Beyond that, further
+	// ones are not found.
+	maxVariants     = 1 << 16
+	maxVariantBytes = 4 << 20
 )
 
 // pattern is a term of which others may be variants.
@@ -49,6 +51,8 @@ type pattern struct {
 	// kept are those that count, with how near each is, when all have been seen.
 	kept map[*term]float64
 
+	placed  bool // places are asked for
+	bytes   int
 	letters uint64
 	other   []rune
 	rows    [3][]int
@@ -56,7 +60,7 @@ type pattern struct {
 
 // takes says whether a term of the collection is a variant.
 func (p *pattern) takes(text string) bool {
-	return len(p.terms) < maxVariants && strings.HasPrefix(text, p.prefix) && p.mayBe(text) && p.distance(text) <= p.maxEdits
+	return len(p.terms) < maxVariants && p.bytes < maxVariantBytes && strings.HasPrefix(text, p.prefix) && p.mayBe(text) && p.distance(text) <= p.maxEdits
 }
 
 // mayBe is false of terms that have too many characters that the pattern has not, or lack too many that it has, which most do.
@@ -99,9 +103,17 @@ func (p *pattern) distance(text string) int {
 		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		least := i
-		for j := 1; j <= n; j++ {
+		// what is further from the diagonal than the limit is too far
+		from, to := max(i-limit, 1), min(i+limit, n)
+		row[from-1] = limit + 1
+		if from == 1 {
+			row[0] = i
+		}
+		if to < n {
+			row[to+1] = limit + 1
+		}
+		least := row[from-1]
+		for j := from; j <= to; j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0

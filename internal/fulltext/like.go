@@ -52,6 +52,9 @@ func (m *moreLikeThis) value(v bson.Value, path string) {
 const (
 	// minLikeDocuments is how many documents have a word that is searched for: one that a single document has finds no other.
 	minLikeDocuments = 2
+	// maxLikeTokens is how many tokens of a text are looked at, as in Lucene, and maxLikeWords how many words there are of all texts.
+	maxLikeTokens = 5000
+	maxLikeWords  = 1 << 16
 	// maxLikeTerms is how many words are searched for, those that say the most.
 	maxLikeTerms = 25
 )
@@ -74,7 +77,10 @@ func (m *moreLikeThis) resolve(r *resolver) (node, error) {
 			if f == nil || len(t.text) > maxQueryBytes {
 				continue
 			}
-			for _, tok := range f.def.SearchAnalyzer.Tokens(nil, t.text) {
+			for i, tok := range f.def.SearchAnalyzer.Tokens(nil, t.text) {
+				if i == maxLikeTokens || len(n.times) == maxLikeWords {
+					break
+				}
 				n.times[f.term(strings.Clone(tok.Term))]++
 			}
 		}

@@ -106,6 +106,7 @@ func (p *parser) scorePath(a *spec.Reader, path string) {
 // readExpression reads one that computes a score of others.
 func (p *parser) readExpression(a *spec.Reader) *expression {
 	kind := a.OneOf("add", "constant", "gauss", "log", "log1p", "multiply", "path", "score")
+	p.counts(a)
 	if p.depth++; p.depth > maxDepth {
 		a.Refuse("expressions cannot lie in one another more than %d deep", maxDepth)
 	}

@@ -10,6 +10,7 @@ import (
 // parser reads the operators of a query.
 type parser struct {
 	depth int
+	count int // of operators and expressions
 	joins int
 	scope scopeName
 	// unaffected are the names of facets that an operator says it is not for.
@@ -67,6 +68,13 @@ func (p *parser) operator(a *spec.Reader) operator {
 	return op
 }
 
+// counts counts an operator or an expression.
+func (p *parser) counts(a *spec.Reader) {
+	if p.count++; p.count > maxClauses {
+		a.Keep(tooManyClauses())
+	}
+}
+
 // named reads the operator that is among a document's fields, nil where there is none.
 func (p *parser) named(a *spec.Reader) operator {
 	for _, o := range operators() {
@@ -74,6 +82,7 @@ func (p *parser) named(a *spec.Reader) operator {
 		if sub == nil {
 			continue
 		}
+		p.counts(a)
 		if p.depth++; p.depth > maxDepth {
 			a.Refuse("operators cannot lie in one another more than %d deep", maxDepth)
 			return nowhere{}

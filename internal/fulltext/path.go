@@ -50,7 +50,12 @@ func readPath(a *spec.Reader, e spec.Element) (p stringPath) {
 
 // stringPaths reads the path of an operator on strings.
 func readPaths(a *spec.Reader, name string) (paths []stringPath) {
-	for _, e := range a.RequiredList(name, true) {
+	list := a.RequiredList(name, true)
+	if len(list) > maxClauses {
+		a.Keep(tooManyClauses())
+		return nil
+	}
+	for _, e := range list {
 		paths = append(paths, readPath(a, e))
 	}
 	return paths

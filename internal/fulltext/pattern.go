@@ -165,9 +165,6 @@ const maxPattern = 1 << 18
 
 // matching is the node of the terms of a field that match a regular expression as a whole.
 func (r *resolver) matching(f *textField, source string) (node, error) {
-	if len(source) > maxPattern {
-		return nil, spec.Wrong("a pattern cannot have more than %d bytes", maxPattern)
-	}
 	re, err := compile(source)
 	if err != nil {
 		return nil, err
@@ -177,6 +174,9 @@ func (r *resolver) matching(f *textField, source string) (node, error) {
 
 // compile makes a regular expression that whole terms match.
 func compile(source string) (*regexp.Regexp, error) {
+	if len(source) > maxPattern {
+		return nil, spec.Wrong("a pattern cannot have more than %d bytes", maxPattern)
+	}
 	if _, err := regexp.Compile(source); err != nil {
 		if bad, ok := errors.AsType[*syntax.Error](err); ok {
 			return nil, spec.Wrong("invalid regular expression: %s: %s", bad.Code, bad.Expr)
@@ -198,6 +198,7 @@ type matching struct {
 	test   func(string) bool
 	seen   map[string]bool
 	loaded uint64 // the view that has one
+	placed bool   // places are asked for
 	at     []int  // where
 }
 
@@ -208,8 +209,11 @@ func (r *resolver) matches(f *textField, test func(string) bool) *matching {
 	return m
 }
 
-// maxRemembered is how many terms a test remembers what it said of.
-const maxRemembered = 1 << 14
+// maxRemembered is how many terms a test remembers what it said of, and maxRememberedBytes how long they are at most.
+const (
+	maxRemembered      = 1 << 14
+	maxRememberedBytes = 64
+)
 
 func (n *matching) takes(text string) bool {
 	ok, known := n.seen[text]
@@ -220,7 +224,7 @@ func (n *matching) takes(text string) bool {
 	if n.seen == nil {
 		n.seen = map[string]bool{}
 	}
-	if len(n.seen) < maxRemembered {
+	if len(n.seen) < maxRemembered && len(text) <= maxRememberedBytes {
 		n.seen[strings.Clone(text)] = ok
 	}
 	return ok
@@ -234,7 +238,9 @@ func (n *matching) look(text string, at int) {
 	if n.loaded != n.field.loaded {
 		n.loaded, n.at = n.field.loaded, n.at[:0]
 	}
-	n.at = append(n.at, at)
+	if n.placed {
+		n.field.place(&n.at, at)
+	}
 }
 
 // places are where the view has such a term.
@@ -246,7 +252,7 @@ func (n *matching) places() []int {
 }
 
 func (n *matching) find(ev []evidence) ([]evidence, bool) {
-	if len(n.places()) == 0 {
+	if n.loaded != n.field.loaded {
 		return ev, false
 	}
 	return append(ev, evidence{slot: n.slot}), true

@@ -69,6 +69,7 @@ type queryParser struct {
 	text   []rune
 	at     int
 	depth  int
+	count  int
 	failed string
 }
 
@@ -187,6 +188,9 @@ func (p *queryParser) clause(field string) *queryNode {
 			p.fail("Encountered \" <" + w + "> \" at column " + strconv.Itoa(start) + ".")
 			return nil
 		}
+	}
+	if p.count++; p.count > maxClauses {
+		p.fail("too many boolean clauses")
 	}
 	n := &queryNode{field: field, boost: 1}
 	switch c := p.text[p.at]; c {

@@ -79,12 +79,14 @@ type textField struct {
 	matches []*matching // of terms, all of which count alike
 
 	loaded   uint64
-	counting bool // statistics are made of it
-	position int  // behind the last token
-	length   int  // how many positions have a token
-	total    int  // how many tokens there are
-	tokens   []analysis.Token
-	sieve    *analysis.Sieve // of as many terms as sifted says
+	counting bool              // statistics are made of it
+	position int               // behind the last token
+	length   int               // how many positions have a token
+	total    int               // how many tokens there are
+	scratch  *[]analysis.Token // for all fields of a search
+	tokens   []analysis.Token  // of a text that is marked
+	large    []*[]int          // places that take much room, which are given back with the view
+	sieve    *analysis.Sieve   // of as many terms as sifted says
 	sifted   int
 
 	documents, lengths int64 // the statistics of those that have the field
@@ -96,6 +98,7 @@ type term struct {
 	text      string
 	loaded    uint64 // the view that it was found in last
 	freq      int
+	placed    bool // places are asked for
 	positions []int
 	documents int64
 }
@@ -140,6 +143,10 @@ func (f *textField) load(v view, counting bool) {
 
 // begin forgets the view before.
 func (f *textField) begin(number uint64, counting bool) {
+	for _, places := range f.large {
+		*places = nil
+	}
+	f.large = f.large[:0]
 	f.loaded, f.counting, f.position, f.length, f.total = number, counting, 0, 0, 0
 }
 
@@ -150,12 +157,12 @@ const partBytes = 1 << 16
 func (f *textField) add(text string) {
 	switch {
 	case f.grams != nil:
-		f.take(f.grams.Tokens(f.tokens[:0], text))
+		f.take(f.kept(f.grams.Tokens((*f.scratch)[:0], text)))
 		return
 	case f.def.IgnoreAbove > 0 && utf8.RuneCountInString(text) > f.def.IgnoreAbove:
 		return
 	case !f.def.Analyzer.Parts():
-		f.take(f.def.Analyzer.Tokens(f.tokens[:0], text))
+		f.take(f.kept(f.def.Analyzer.Tokens((*f.scratch)[:0], text)))
 		return
 	}
 	sifts, sieve := f.def.Analyzer.Sifts(), f.sieveOf()
@@ -168,9 +175,30 @@ func (f *textField) add(text string) {
 			f.position, f.length, f.total = before+n, f.length+n, f.total+n
 			continue
 		}
-		tokens, positions := f.def.Analyzer.Part(f.tokens[:0], part)
-		f.take(tokens)
+		tokens, positions := f.def.Analyzer.Part((*f.scratch)[:0], part)
+		f.take(f.kept(tokens))
 		f.position = before + positions
+	}
+}
+
+// What is kept from one document to the next: room for so many tokens, and for so many places of a term.
+const (
+	keptTokens = 1 << 16
+	keptPlaces = 1 << 12
+)
+
+// kept keeps the room of tokens for others, unless it is large.
+func (f *textField) kept(tokens []analysis.Token) []analysis.Token {
+	if *f.scratch = nil; cap(tokens) <= keptTokens {
+		*f.scratch = tokens
+	}
+	return tokens
+}
+
+// place notes a place, and that the room is to be given back where there are many.
+func (f *textField) place(places *[]int, at int) {
+	if *places = append(*places, at); len(*places) == keptPlaces {
+		f.large = append(f.large, places)
 	}
 }
 
@@ -191,8 +219,9 @@ func (f *textField) sift(text string, position int) { f.look(text, f.position+po
 // look looks at a token at a place.
 func (f *textField) look(text string, at int) {
 	if t := f.found(text); t != nil {
-		t.positions = append(t.positions, at)
-		t.freq++
+		if t.freq++; t.placed {
+			f.place(&t.positions, at)
+		}
 	}
 	for _, m := range f.matches {
 		m.look(text, at)
@@ -213,9 +242,8 @@ func endOfPart(text string) int {
 	return len(text)
 }
 
-// take looks at tokens for the terms that are asked for. They begin at the field's position, and are kept until it looks at others.
+// take looks at tokens for the terms that are asked for. They begin at the field's position.
 func (f *textField) take(tokens []analysis.Token) {
-	f.tokens = tokens
 	start, last := f.position, -1
 	for i := range tokens {
 		tok := &tokens[i]
@@ -253,7 +281,8 @@ func (f *textField) expand(text string) (found *term) {
 		if found == nil {
 			found = f.term(strings.Clone(text))
 		}
-		p.terms = append(p.terms, found)
+		p.terms, p.bytes = append(p.terms, found), p.bytes+len(text)
+		found.placed = found.placed || p.placed
 	}
 	return found
 }
@@ -266,6 +295,7 @@ type resolver struct {
 	fields     map[fieldKey]*textField
 	slots      int32
 	clauses    int
+	pairs      int // of paths and queries
 	thesauri   map[string]*thesaurus
 	// twice says that all documents have to be seen before it can be told which are found.
 	twice bool
@@ -283,10 +313,20 @@ const maxClauses = 1024
 func (r *resolver) clause() error {
 	r.clauses++
 	if r.clauses > maxClauses {
-		return spec.Wrong("maxClauseCount is set to %d", maxClauses)
+		return tooManyClauses()
 	}
 	return nil
 }
+
+// pair counts one more query in one more path.
+func (r *resolver) pair() error {
+	if r.pairs++; r.pairs > maxClauses {
+		return tooManyClauses()
+	}
+	return nil
+}
+
+func tooManyClauses() error { return spec.Wrong("maxClauseCount is set to %d", maxClauses) }
 
 // slot is the number of one more operator that leaves evidence.
 func (r *resolver) slot() int32 {
@@ -342,7 +382,7 @@ func (r *resolver) intern(s *scope, name, path string) *textField {
 	key := fieldKey{s, name}
 	f := r.fields[key]
 	if f == nil {
-		f = &textField{name: name, path: strings.Clone(path), at: s.values(path), terms: map[string]*term{}}
+		f = &textField{name: name, path: strings.Clone(path), at: s.values(path), terms: map[string]*term{}, scratch: &r.search.tokens}
 		r.fields[key] = f
 		s.texts = append(s.texts, f)
 	}

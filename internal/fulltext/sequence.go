@@ -61,6 +61,7 @@ func (n *sequence) describe() {
 	for _, s := range n.seats {
 		var words []string
 		for _, t := range s.terms {
+			t.placed = true
 			words = append(words, t.text)
 		}
 		n.terms = append(n.terms, s.terms...)
@@ -75,10 +76,24 @@ func (n *sequence) describe() {
 
 func (n *sequence) find(ev []evidence) ([]evidence, bool) {
 	freq := n.freq()
+	n.forget()
 	if freq == 0 {
 		return ev, false
 	}
 	return append(ev, evidence{n.slot, 0, float32(freq), float32(n.field.length)}), true
+}
+
+// forget gives back the room that the places of a large document take.
+func (n *sequence) forget() {
+	if cap(n.spots) > keptPlaces {
+		n.spots = nil
+	}
+	for i := range n.seats {
+		s := &n.seats[i]
+		if s.positions = nil; cap(s.merged) > keptPlaces {
+			s.merged = nil
+		}
+	}
 }
 
 // load finds the positions of any of the terms. As in Lucene, a term that is there twice has each of them twice.

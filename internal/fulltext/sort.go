@@ -28,6 +28,10 @@ func (q *Query) readOrder(a *spec.Reader) {
 	if a.Err() == nil && sub.Doc().IsEmpty() {
 		a.RefuseField(name, "Sort spec must have at least one sort field defined")
 	}
+	if sub.Doc().Count() > maxClauses {
+		a.Keep(tooManyClauses())
+		return
+	}
 	for it := sub.Doc().Iter(); it.Next(); {
 		q.order = append(q.order, readOrderKey(sub, strings.Clone(it.Key()), it.Value()))
 	}

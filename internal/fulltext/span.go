@@ -45,6 +45,7 @@ func spanNames() [spanKinds]string {
 func (p *parser) readSpan(a *spec.Reader) *spanOperator {
 	names := spanNames()
 	s := &spanOperator{kind: a.OneOf(names[:]...), boost: 1}
+	p.counts(a)
 	if p.depth++; p.depth > maxDepth {
 		a.Refuse("operators cannot lie in one another more than %d deep", maxDepth)
 	}
@@ -171,10 +172,13 @@ func (s *spanOperator) spanTerms(r *resolver) (spans, error) {
 			}
 			switch n := n.(type) {
 			case *words:
+				n.terms[0].placed = true
 				all = append(all, &spanTerm{field: f, term: n.terms[0], places: n.terms[0].places})
 			case *matching:
+				n.placed = true
 				all = append(all, &spanTerm{field: f, places: n.places})
 			case *variants:
+				n.pattern.placed = true
 				all = append(all, &spanTerm{field: f, places: n.places})
 			}
 		}

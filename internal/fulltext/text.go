@@ -68,6 +68,9 @@ func (r *resolver) product(paths []stringPath, queries []string, one func(f *tex
 		in := func(f *textField) (node, error) {
 			var each []node
 			for _, q := range queries {
+				if err := r.pair(); err != nil {
+					return nil, err
+				}
 				n, err := one(f, q)
 				if err != nil {
 					return nil, err
@@ -106,6 +109,9 @@ func (r *resolver) product(paths []stringPath, queries []string, one func(f *tex
 
 // count holds queries to the number of terms, by the analyzer that is the usual one.
 func (r *resolver) count(queries []string) error {
+	if r.pairs += len(queries); r.pairs > maxClauses {
+		return tooManyClauses()
+	}
 	standard, err := analysis.Stock(analysis.Standard)
 	if err != nil {
 		return err
@@ -130,11 +136,11 @@ const (
 // analyze makes tokens of a query.
 func (r *resolver) analyze(f *textField, query string) ([]analysis.Token, error) {
 	if len(query) > maxQueryBytes {
-		return nil, spec.Wrong("maxClauseCount is set to %d", maxClauses)
+		return nil, tooManyClauses()
 	}
 	tokens := f.def.SearchAnalyzer.Tokens(nil, query)
 	if len(tokens) > maxClauses {
-		return nil, spec.Wrong("maxClauseCount is set to %d", maxClauses)
+		return nil, tooManyClauses()
 	}
 	return tokens, nil
 }

@@ -3,6 +3,7 @@ package fulltext
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -73,6 +74,9 @@ func indexes(f *mapping.Field, k kind) bool {
 	return k == nullKind
 }
 
+// maxTokenBytes is how long a string is at most that is indexed as a whole, as in Lucene.
+const maxTokenBytes = 32766
+
 // indexed is a value as a path's index has it: ok is false where it has not.
 func indexed(f *mapping.Field, v bson.Value) (_ bson.Value, ok bool) {
 	k := kindOf(v)
@@ -89,6 +93,9 @@ func indexed(f *mapping.Field, v bson.Value) (_ bson.Value, ok bool) {
 			return bson.Int64(truncated(v.Double())), true
 		}
 	case stringKind:
+		if len(v.Str()) > maxTokenBytes {
+			return v, false
+		}
 		if f.Token.Lowercase {
 			return bson.String(strings.ToLower(v.Str())), true
 		}
@@ -264,14 +271,13 @@ func (r *resolver) needTokens(paths []string, values ...bson.Value) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range paths {
-		if f := r.scope.field(p); f != nil && f.Token != nil {
-			continue
-		}
-		for _, v := range values {
-			if v.Type == bson.TypeString && (len(v.Str()) > maxWordBytes || len(standard.Tokens(nil, v.Str())) != 1) {
-				return spec.Wrong("Path '%s' needs to be indexed as token", p)
-			}
+	i := slices.IndexFunc(paths, func(p string) bool { f := r.scope.field(p); return f == nil || f.Token == nil })
+	if i < 0 {
+		return nil
+	}
+	for _, v := range values {
+		if v.Type == bson.TypeString && (len(v.Str()) > maxWordBytes || len(standard.Tokens(nil, v.Str())) != 1) {
+			return spec.Wrong("Path '%s' needs to be indexed as token", paths[i])
 		}
 	}
 	return nil

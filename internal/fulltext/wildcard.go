@@ -14,6 +14,7 @@ type wildcard struct {
 	pattern func(path string) bool
 	make    func(f *textField) (node, error)
 	known   map[string]bool
+	bytes   int
 	nodes   []node
 	r       *resolver
 }
@@ -29,8 +30,11 @@ func (r *resolver) wildcard(pattern string, in func(f *textField) (node, error))
 	return n, nil
 }
 
-// maxWildFields bounds the fields that a pattern of paths finds.
-const maxWildFields = 1 << 14
+// maxWildFields bounds the fields that a pattern of paths looks at, and maxWildBytes how long their paths are together.
+const (
+	maxWildFields = 1 << 14
+	maxWildBytes  = 4 << 20
+)
 
 // discover finds the fields of a document that have not been seen.
 func (n *wildcard) discover(doc bson.Doc) {
@@ -64,9 +68,10 @@ func (n *wildcard) value(v bson.Value, path string) {
 
 // found makes the node of a path with a string, where there is none yet.
 func (n *wildcard) found(path string) {
-	if n.known[path] || len(n.known) >= maxWildFields {
+	if n.known[path] || len(n.known) >= maxWildFields || n.bytes+len(path) > maxWildBytes {
 		return
 	}
+	n.bytes += len(path)
 	path = strings.Clone(path)
 	n.known[path] = true
 	if !n.pattern(path) {

@@ -24,7 +24,7 @@ type facet struct {
 	field   *mapping.Field
 	at      fieldpath.Path
 	counts  []int64
-	rest    int64
+	rest    int64 // documents in none of the buckets
 	strings map[string]int64
 }
 
@@ -131,25 +131,20 @@ func (f *facet) count(doc bson.Doc) (memory int) {
 	if f.kind == "string" {
 		return f.countStrings(doc)
 	}
-	k, outside := numberKind, false
+	k := numberKind
 	if f.kind == "date" {
 		k = dateKind
 	}
-	last := len(f.boundaries) - 1
-	f.at.Values(doc, fieldpath.Names, func(v bson.Value) {
-		if kindOf(v) != k {
-			return
-		}
-		i := sort.Search(len(f.boundaries), func(i int) bool { return order(f.boundaries[i], v) > 0 }) - 1
-		if i < 0 || i >= last {
-			outside = true
-			return
-		}
-		f.counts[i]++
-	})
-	if outside {
-		f.rest++
+	v := f.at.Get(doc) // what is in an array is in no bucket
+	i := -1
+	if kindOf(v) == k {
+		i = sort.Search(len(f.boundaries), func(i int) bool { return order(f.boundaries[i], v) > 0 }) - 1
 	}
+	if i < 0 || i >= len(f.counts) {
+		f.rest++ // so is what has no such value
+		return 0
+	}
+	f.counts[i]++
 	return 0
 }
 

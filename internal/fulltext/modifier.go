@@ -270,14 +270,9 @@ func (n *scored) find(ev []evidence) ([]evidence, bool) {
 	start := len(ev)
 	ev = append(ev, evidence{slot: n.slot, item: -1})
 	for i, p := range n.paths {
-		value, count := p.of.undefined, 0
-		p.at.Values(n.scope.view.doc, fieldpath.Names, func(v bson.Value) {
-			if v, ok := p.takes(v); ok {
-				value, count = v.AsDouble(), count+1
-			}
-		})
-		if count > 1 {
-			value = p.of.undefined // of several numbers there is none to take
+		value := p.of.undefined
+		if v, ok := p.takes(p.at.Get(n.scope.view.doc)); ok { // numbers in arrays are none to take
+			value = v.AsDouble()
 		}
 		ev = append(ev, evidence{slot: n.slot, item: int32(i), freq: float32(value)})
 	}

@@ -57,7 +57,7 @@ func (n *near) resolve(r *resolver) (node, error) {
 func (n *near) at(r *resolver, path string, f *mapping.Field) node {
 	s, at := r.scope, r.scope.values(path)
 	return &measured{slot: r.slot(), name: "Distance score, computed as pivot / (pivot + abs(value - origin)) for " + path, measure: func() (best float64, ok bool) {
-		at.Values(s.view.doc, fieldpath.Names, func(v bson.Value) {
+		look := func(v bson.Value) {
 			if d, found := n.distance(f, v); found {
 				score := n.pivot / (n.pivot + d)
 				if math.IsNaN(score) {
@@ -65,7 +65,12 @@ func (n *near) at(r *resolver, path string, f *mapping.Field) node {
 				}
 				best, ok = max(best, score), true
 			}
-		})
+		}
+		if n.place != nil {
+			at.Values(s.view.doc, fieldpath.Names, look)
+		} else {
+			look(at.Get(s.view.doc)) // numbers and dates in arrays have no distance
+		}
 		return best, ok
 	}}
 }

@@ -214,14 +214,7 @@ func (n *variants) find(ev []evidence) ([]evidence, bool) {
 }
 
 func (n *variants) score(c *cursor) (float64, *detail, bool) {
-	total, parts, found := 0.0, []*detail(nil), false
-	for e, ok := c.next(n.slot); ok; e, ok = c.next(n.slot) {
-		t := n.of[e.item]
-		score, d := c.relevance(n.field, n.field.name+":"+t.text, n.of[e.item:e.item+1], e, n.pattern.kept[t])
-		total, parts, found = total+score, append(parts, d), true
-	}
-	score, d := c.sum(total, parts)
-	return score, d, found
+	return c.all(n.slot, func(e evidence) (float64, *detail) { return c.ofTerm(n.of[e.item], e, n.pattern.kept[n.of[e.item]]) })
 }
 
 func (n *variants) mark(f *textField, mark func(int)) {

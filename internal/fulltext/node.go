@@ -126,14 +126,7 @@ func (n *words) find(ev []evidence) ([]evidence, bool) {
 }
 
 func (n *words) score(c *cursor) (float64, *detail, bool) {
-	total, parts, found := 0.0, []*detail(nil), false
-	for e, ok := c.next(n.slot); ok; e, ok = c.next(n.slot) {
-		t := n.terms[e.item]
-		score, d := c.relevance(n.field, n.field.name+":"+t.text, n.terms[e.item:e.item+1], e, 1)
-		total, parts, found = total+score, append(parts, d), true
-	}
-	score, d := c.sum(total, parts)
-	return score, d, found
+	return c.all(n.slot, func(e evidence) (float64, *detail) { return c.ofTerm(n.terms[e.item], e, 1) })
 }
 
 func (n *words) mark(f *textField, mark func(int)) {

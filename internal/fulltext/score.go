@@ -164,6 +164,22 @@ func lossy(n int) int {
 	return exactLengths + int(rest)
 }
 
+// all adds the scores of a slot's pieces of evidence; ok is false where there is none.
+func (c *cursor) all(slot int32, one func(e evidence) (float64, *detail)) (total float64, d *detail, ok bool) {
+	var parts []*detail
+	for e, more := c.next(slot); more; e, more = c.next(slot) {
+		score, d := one(e)
+		total, parts, ok = total+score, append(parts, d), true
+	}
+	total, d = c.sum(total, parts)
+	return total, d, ok
+}
+
+// ofTerm is the score of a term.
+func (c *cursor) ofTerm(t *term, e evidence, boost float64) (float64, *detail) {
+	return c.relevance(t.field, t.field.name+":"+t.text, []*term{t}, e, boost)
+}
+
 // sum adds scores as Lucene does, and explains that.
 func (c *cursor) sum(scores float64, parts []*detail) (float64, *detail) {
 	if len(parts) == 1 {

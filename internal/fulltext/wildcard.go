@@ -114,13 +114,10 @@ func (n *wildcard) find(ev []evidence) ([]evidence, bool) {
 }
 
 func (n *wildcard) score(c *cursor) (float64, *detail, bool) {
-	total, parts, found := 0.0, []*detail(nil), false
-	for e, ok := c.next(n.slot); ok; e, ok = c.next(n.slot) {
+	return c.all(n.slot, func(e evidence) (float64, *detail) {
 		score, d, _ := n.nodes[e.item].score(c)
-		total, parts, found = total+score, append(parts, d), true
-	}
-	score, d := c.sum(total, parts)
-	return score, d, found
+		return score, d
+	})
 }
 
 func (n *wildcard) mark(f *textField, mark func(int)) {

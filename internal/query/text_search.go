@@ -33,22 +33,14 @@ func (e *Engine) openSearch(ctx context.Context, op *exec.Op, pl *pipeline.Pipel
 
 // searchLeaf gives the documents that the search finds with their scores, or for $searchMeta what is known of them.
 func (e *Engine) searchLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, stage *pipeline.Search, v *views, call *Call) (exec.Iterator, error) {
-	view, err := v.open(ctx)
+	view, r, err := searched(ctx, pl.NS, v, call)
 	if err != nil {
 		return nil, err
 	}
-	coll := view.Catalog().Collection(pl.NS)
-	if err := call.Expected.check(pl.NS, coll, view.Catalog()); err != nil {
-		return nil, err
-	}
-	if err := call.checkSnapshot(coll); err != nil {
-		return nil, err
-	}
-	r, ok := view.Collection(pl.NS)
-	if !ok {
+	if r == nil {
 		return &listed{}, nil
 	}
-	search, demands, err := textSearch(ctx, view, coll, stage)
+	search, demands, err := textSearch(ctx, view, r.Catalog(), stage)
 	switch {
 	case err != nil:
 		return nil, duringAggregation(op, err)

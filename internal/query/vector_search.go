@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -32,22 +33,14 @@ func (e *Engine) openVectorSearch(ctx context.Context, op *exec.Op, pl *pipeline
 
 // vectorLeaf gives the documents that the search finds, each with its score.
 func (e *Engine) vectorLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, stage *pipeline.VectorSearch, v *views, call *Call) (exec.Iterator, error) {
-	view, err := v.open(ctx)
+	view, r, err := searched(ctx, pl.NS, v, call)
 	if err != nil {
 		return nil, err
 	}
-	coll := view.Catalog().Collection(pl.NS)
-	if err := call.Expected.check(pl.NS, coll, view.Catalog()); err != nil {
-		return nil, err
-	}
-	if err := call.checkSnapshot(coll); err != nil {
-		return nil, err
-	}
-	r, ok := view.Collection(pl.NS)
-	if !ok {
+	if r == nil {
 		return &listed{}, nil
 	}
-	q, search, err := vectorSearch(view, coll, stage.Spec().Doc(), op.Explain)
+	q, search, err := vectorSearch(view, r.Catalog(), stage.Spec().Doc(), op.Explain)
 	if err != nil {
 		return nil, duringAggregation(op, err)
 	}
@@ -65,6 +58,23 @@ func (e *Engine) vectorLeaf(ctx context.Context, op *exec.Op, pl *pipeline.Pipel
 	}
 	op.Leaf(records)
 	return exec.WithVectorScore(op, search, records), nil
+}
+
+// searched is the collection that a search is in, nil where it is not there, and the view that it is in.
+func searched(ctx context.Context, ns namespace.NS, v *views, call *Call) (*storage.View, *storage.Reader, error) {
+	view, err := v.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	coll := view.Catalog().Collection(ns)
+	if err := call.Expected.check(ns, coll, view.Catalog()); err != nil {
+		return nil, nil, err
+	}
+	if err := call.checkSnapshot(coll); err != nil {
+		return nil, nil, err
+	}
+	r, _ := view.Collection(ns)
+	return view, r, nil
 }
 
 // candidates are the plans for the documents that a search may find: by an index, where there is one for what it demands.

@@ -80,6 +80,11 @@ func New(d *mapping.Definition, q *Query) (*Search, error) {
 		}
 	}
 	s.sorters = s.scope.sorters(q.order)
+	for _, t := range []*token{q.after, q.before} {
+		if t != nil && len(t.keys) != len(s.sorters) {
+			return nil, spec.Wrong("the token of searchAfter or searchBefore is of a query that sorts otherwise")
+		}
+	}
 	s.counting, s.deciding = true, !r.twice
 	r.freeze()
 	return s, nil
@@ -225,20 +230,18 @@ func (s *Search) page(all []*hit) []*hit {
 	}
 	at := slices.IndexFunc(all, func(h *hit) bool { return bson.Equal(h.id, t.id) })
 	here := at >= 0
-	if !here && len(s.sorters) == 0 {
-		// it is gone: where it would be
-		if at = slices.IndexFunc(all, func(h *hit) bool { return float64(h.score) < t.score }); at < 0 {
+	if !here { // it is gone: where it would be
+		gone := &hit{keys: t.keys, score: float32(t.score)}
+		if at = slices.IndexFunc(all, func(h *hit) bool { return s.compare(gone, h) < 0 }); at < 0 {
 			at = len(all)
 		}
 	}
-	switch {
-	case !here && at < 0:
-		return nil
-	case backwards:
+	if backwards {
 		out := slices.Clone(all[:at])
 		slices.Reverse(out)
 		return out
-	case here:
+	}
+	if here {
 		at++
 	}
 	return all[at:]
@@ -286,7 +289,7 @@ type Metadata struct {
 // no longer has what was found.
 func (s *Search) Result(doc bson.Doc) (bson.Doc, Metadata) {
 	h := s.results[s.next-1]
-	m := Metadata{Score: float64(h.score), SequenceToken: bson.String((&token{h.id, float64(h.score)}).String())}
+	m := Metadata{Score: float64(h.score), SequenceToken: bson.String((&token{h.id, float64(h.score), h.keys}).String())}
 	out := doc
 	if s.scope != s.root {
 		if out = s.part(doc, h.ordinal); out == nil {

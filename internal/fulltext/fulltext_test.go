@@ -262,3 +262,54 @@ func TestSearchesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestPages: a page goes on behind the document of a token, or where it was.
+func TestPages(t *testing.T) {
+	d, err := mapping.Parse(bson.MustDoc(`{mappings: {dynamic: true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &corpus{definition: d}
+	for i := range 6 {
+		c.docs = append(c.docs, bson.MustDoc(fmt.Sprintf(`{_id: %d, t: "x%s", n: %d, u: %d}`, i, strings.Repeat(" y", i), 10-i/2, i)))
+	}
+	const unique = ", sort: {u: -1}"
+	for _, sort := range []string{"", ", sort: {n: -1, missing: 1}", unique} {
+		query := `{text: {query: "x", path: "t"}` + sort + `%s}`
+		s, err := c.run(bson.MustDoc(fmt.Sprintf(query, "")), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids, tokens []string
+		for id, ok := s.Next(); ok; id, ok = s.Next() {
+			_, m := s.Result(c.byID(id))
+			ids, tokens = append(ids, id.String()), append(tokens, m.SequenceToken.Str())
+		}
+		slices.Reverse(ids)
+		before := strings.Join(ids[3:], ", ")
+		slices.Reverse(ids)
+		for option, want := range map[string]string{"searchAfter": strings.Join(ids[3:], ", "), "searchBefore": strings.Join(ids[3:], ", ")} {
+			if option == "searchBefore" {
+				want = before
+			}
+			at := 2
+			if option == "searchBefore" {
+				at = 3
+			}
+			page := bson.MustDoc(fmt.Sprintf(query, fmt.Sprintf(`, %s: "%s"`, option, tokens[at])))
+			if got := c.search("ids", page); got != want {
+				t.Errorf("%s%s: %s, not %s", option, sort, got, want)
+			}
+			// without the document it is where that was, as far as its keys tell; its score is not what it would be among the others
+			whole := c.docs
+			c.docs = slices.DeleteFunc(slices.Clone(whole), func(doc bson.Doc) bool { return doc.Lookup("_id").String() == ids[at] })
+			if got := c.search("ids", page); sort == unique && got != want {
+				t.Errorf("%s%s of what is gone: %s, not %s", option, sort, got, want)
+			}
+			c.docs = whole
+		}
+	}
+	if got := c.search("ids", bson.MustDoc(`{text: {query: "x", path: "t"}, sort: {n: 1}, searchAfter: "`+(&token{bson.Int32(1), 1, nil}).String()+`"}`)); !strings.Contains(got, "sorts otherwise") {
+		t.Error(got)
+	}
+}

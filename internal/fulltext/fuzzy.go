@@ -51,7 +51,9 @@ type pattern struct {
 	// kept are those that count, with how near each is, when all have been seen.
 	kept map[*term]float64
 
-	placed  bool // places are asked for
+	placed bool // places are asked for
+	// most is how many documents the most common one is in: all count as being as common, so that a rare mistake is not above what is right.
+	most    int64
 	bytes   int
 	letters uint64
 	other   []rune
@@ -140,7 +142,8 @@ type variants struct {
 	pattern *pattern
 	limit   int
 	items   map[*term]int32
-	of      []*term
+	of      []*term // as their scores are computed
+	near    []float64
 }
 
 // fuzzy is the node of a term and its variants.
@@ -172,13 +175,8 @@ func (p *pattern) settle(limit int) {
 		delete(p.kept, p.terms[len(p.terms)-1])
 		p.terms = p.terms[:len(p.terms)-1]
 	}
-	// all of them count as being as common as the most common one, so that a rare mistake is not above what is right
-	most := int64(0)
 	for _, t := range p.terms {
-		most = max(most, t.documents)
-	}
-	for _, t := range p.terms {
-		t.documents = most
+		p.most = max(p.most, t.documents)
 	}
 }
 
@@ -206,7 +204,8 @@ func (n *variants) find(ev []evidence) ([]evidence, bool) {
 		item, ok := n.items[t]
 		if !ok {
 			item = int32(len(n.of))
-			n.items[t], n.of = item, append(n.of, t)
+			n.items[t], n.of = item, append(n.of, &term{field: t.field, text: t.text, documents: n.pattern.most})
+			n.near = append(n.near, n.pattern.kept[t])
 		}
 		ev, found = append(ev, evidence{n.slot, item, float32(t.freq), float32(n.field.length)}), true
 	}
@@ -214,7 +213,7 @@ func (n *variants) find(ev []evidence) ([]evidence, bool) {
 }
 
 func (n *variants) score(c *cursor) (float64, *detail, bool) {
-	return c.all(n.slot, func(e evidence) (float64, *detail) { return c.ofTerm(n.of[e.item], e, n.pattern.kept[n.of[e.item]]) })
+	return c.all(n.slot, func(e evidence) (float64, *detail) { return c.ofTerm(n.of[e.item], e, n.near[e.item]) })
 }
 
 func (n *variants) mark(f *textField, mark func(int)) {

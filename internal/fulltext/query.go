@@ -120,6 +120,7 @@ func (q *Query) readPages(a *spec.Reader) {
 type token struct {
 	id    bson.Value
 	score float64
+	keys  []bson.Value // of the order that the query says, null where there is none
 }
 
 // maxToken bounds what a token has at most.
@@ -138,8 +139,9 @@ func readToken(a *spec.Reader, name string) *token {
 	if err == nil && len(data) <= maxToken {
 		if bson.Validate(data, maxDepth) == nil {
 			doc := bson.Doc(data)
-			if t := (&token{id: doc.Lookup("_id"), score: doc.Lookup("score").AsDouble()}); !t.id.IsMissing() && doc.Lookup("score").Type == bson.TypeDouble {
-				return t
+			id, score, keys := doc.Lookup("_id"), doc.Lookup("score"), doc.Lookup("keys")
+			if !id.IsMissing() && score.Type == bson.TypeDouble && keys.Type == bson.TypeArray {
+				return &token{id, score.Double(), keys.Doc().Values(nil)}
 			}
 		}
 	}
@@ -149,5 +151,13 @@ func readToken(a *spec.Reader, name string) *token {
 
 // String is the token as clients have it.
 func (t *token) String() string {
-	return base64.StdEncoding.EncodeToString(bson.Build().Value("_id", t.id).Double("score", t.score).Doc())
+	b := bson.Build().Value("_id", t.id).Double("score", t.score).Array("keys")
+	for i, k := range t.keys {
+		if k.IsMissing() {
+			b.Null(bson.IndexKey(i))
+		} else {
+			b.Value(bson.IndexKey(i), k)
+		}
+	}
+	return base64.StdEncoding.EncodeToString(b.End().Doc())
 }

@@ -336,7 +336,20 @@ func (r *resolver) slot() int32 {
 
 // text is a path with strings that are analyzed, nil where it is not indexed so.
 func (r *resolver) text(path, multi string) *textField {
-	return r.textIn(r.scope, path, multi)
+	field := r.scope.field(path)
+	if field == nil || field.String == nil {
+		return nil
+	}
+	def, name := field.String, "$type:string/"+path
+	if multi != "" {
+		if def = field.String.Multi[multi]; def == nil {
+			return nil
+		}
+		name = "$multi/" + path + "." + multi
+	}
+	f := r.intern(name, path)
+	f.def, f.multi = def, multi
+	return f
 }
 
 // named is a path that a query names, nil where it is not indexed. An analysis that there is not is told.
@@ -348,23 +361,6 @@ func (r *resolver) named(p stringPath) (*textField, error) {
 	return f, nil
 }
 
-func (r *resolver) textIn(s *scope, path, multi string) *textField {
-	field := s.field(path)
-	if field == nil || field.String == nil {
-		return nil
-	}
-	def, name := field.String, "$type:string/"+path
-	if multi != "" {
-		if def = field.String.Multi[multi]; def == nil {
-			return nil
-		}
-		name = "$multi/" + path + "." + multi
-	}
-	f := r.intern(s, name, path)
-	f.def, f.multi = def, multi
-	return f
-}
-
 // grams is a path that is indexed as autocomplete.
 func (r *resolver) grams(path string) *textField {
 	field := r.scope.field(path)
@@ -372,13 +368,14 @@ func (r *resolver) grams(path string) *textField {
 		return nil
 	}
 	a := field.Autocomplete
-	f := r.intern(r.scope, "$type:autocomplete/"+path, path)
-	f.def = &mapping.String{Analyzer: a.Analyzer, SearchAnalyzer: a.Analyzer, Similarity: a.Similarity}
-	f.grams = a.Grams
+	f := r.intern("$type:autocomplete/"+path, path)
+	f.def = &mapping.String{Analyzer: a.Base, SearchAnalyzer: a.Base, Similarity: a.Similarity}
+	f.grams = &a.Autocomplete
 	return f
 }
 
-func (r *resolver) intern(s *scope, name, path string) *textField {
+func (r *resolver) intern(name, path string) *textField {
+	s := r.scope
 	key := fieldKey{s, name}
 	f := r.fields[key]
 	if f == nil {

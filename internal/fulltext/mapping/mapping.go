@@ -88,24 +88,9 @@ type Token struct {
 
 // Autocomplete is a path whose strings are found by parts of them.
 type Autocomplete struct {
-	Analyzer           *analysis.Analyzer
-	MinGrams, MaxGrams int
-	Tokenization       Tokenization
-	FoldDiacritics     bool
-	Similarity         Similarity
-	// Grams makes the tokens that all of this asks for.
-	Grams *analysis.Autocomplete
+	analysis.Autocomplete
+	Similarity Similarity
 }
-
-// Tokenization says which parts of words are found.
-type Tokenization int
-
-// The tokenizations.
-const (
-	EdgeGram Tokenization = iota
-	RightEdgeGram
-	NGram
-)
 
 // Number is a path whose numbers are indexed.
 type Number struct {

@@ -92,7 +92,7 @@ func describe(f *Field) string {
 	add(f.Token != nil, "token")
 	add(f.Token != nil && f.Token.Lowercase, "(lowercase)")
 	if a := f.Autocomplete; a != nil {
-		out = append(out, "autocomplete("+a.Grams.Base.Name()+")")
+		out = append(out, "autocomplete("+a.Base.Name()+")")
 	}
 	add(f.Number != nil, "number")
 	add(f.Number != nil && f.Number.Int64, "(int64)")

@@ -229,9 +229,9 @@ func (p *parser) autocomplete(r *spec.Reader) (*Autocomplete, error) {
 	const defaultMin, defaultMax = 2, 15
 	a := &Autocomplete{}
 	var hasMin, hasMax bool
-	a.MinGrams, hasMin = r.IntOr("minGrams", 1, defaultMin)
-	a.MaxGrams, hasMax = r.IntOr("maxGrams", 1, defaultMax)
-	if a.MinGrams > a.MaxGrams {
+	a.Min, hasMin = r.IntOr("minGrams", 1, defaultMin)
+	a.Max, hasMax = r.IntOr("maxGrams", 1, defaultMax)
+	if a.Min > a.Max {
 		switch {
 		case hasMin && hasMax:
 			r.Refuse("minGrams cannot be greater than maxGrams")
@@ -241,23 +241,20 @@ func (p *parser) autocomplete(r *spec.Reader) (*Autocomplete, error) {
 			r.Refuse("maxGrams must be greater than or equal to the default minGrams value of %d", defaultMin)
 		}
 	}
-	a.FoldDiacritics = r.Bool("foldDiacritics", true)
+	a.Fold = r.Bool("foldDiacritics", true)
 	kinds := []string{"edgeGram", "rightEdgeGram", "nGram"}
-	a.Tokenization = Tokenization(slices.Index(kinds, r.Enum("tokenization", "edgeGram", kinds...)))
+	a.Grams = analysis.Grams(slices.Index(kinds, r.Enum("tokenization", "edgeGram", kinds...)))
 	name, _ := r.Text("analyzer", false)
 	a.Similarity = similarity(r)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
 	var err error
-	if a.Analyzer, err = p.named(first(name)); err != nil {
+	if a.Base, err = p.named(first(name)); err != nil {
 		return nil, err
 	}
-	if a.Analyzer != nil && a.Analyzer.IsGraph() {
-		return nil, overlapping(strings.TrimSuffix(r.Path(""), "."), a.Analyzer.Name())
-	}
-	a.Grams = &analysis.Autocomplete{
-		Base: a.Analyzer, Grams: analysis.Grams(a.Tokenization), Min: a.MinGrams, Max: a.MaxGrams, Fold: a.FoldDiacritics,
+	if a.Base != nil && a.Base.IsGraph() {
+		return nil, overlapping(strings.TrimSuffix(r.Path(""), "."), a.Base.Name())
 	}
 	return a, nil
 }

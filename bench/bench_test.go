@@ -15,9 +15,9 @@ import (
 	"github.com/ebbdb/ebb"
 )
 
-// TestMain has the program of the tests be the clients that log in, when a workload starts it as such.
+// TestMain has the program of the tests be what a workload starts it as.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == newcomersVerb {
+	if len(os.Args) > 1 && otherClientsOf(os.Args[1]) != nil {
 		main()
 		return
 	}

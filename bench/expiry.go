@@ -80,7 +80,7 @@ func (w *expiry) measure(ctx context.Context, b *bench) error {
 		if failed := p.stop(); err == nil {
 			err = failed
 		}
-		p.into(death, b.probeFor)
+		p.into(death, b.probeFor, b.probeFor)
 	}
 	if err != nil {
 		return err
@@ -372,24 +372,24 @@ func (p *probes) stop() error {
 	return p.mu.err
 }
 
-// into adds the latencies of so long before the deadline, and of as long with it, or until the server was quiet again.
-func (p *probes) into(d *death, length time.Duration) {
+// into adds the latencies of so long before the deadline, and of so long with it, or until the server was quiet again.
+func (p *probes) into(d *death, before, after time.Duration) {
 	from := d.deadline.Add(-probeAhead)
-	to := d.deadline.Add(length)
+	to := d.deadline.Add(after)
 	if d.quietAt.After(to) {
 		to = d.quietAt
 	}
-	begin := from.Add(-length)
+	begin := from.Add(-before)
 	if warm := p.begin.Add(probeWarm); warm.After(begin) {
 		begin = warm
 	}
 	for kind, samples := range p.mu.samples {
-		before, during := between(samples, begin, from), between(samples, from, to)
-		before.into(d.out, kind+"_before_")
+		quiet, during := between(samples, begin, from), between(samples, from, to)
+		quiet.into(d.out, kind+"_before_")
 		during.into(d.out, kind+"_during_")
-		d.out[kind+"_before_n"], d.out[kind+"_during_n"] = float64(before.n), float64(during.n)
-		if before.n > 0 && during.n > 0 {
-			d.out[kind+"_p99_ratio"] = millis(during.quantile(0.99)) / millis(before.quantile(0.99))
+		d.out[kind+"_before_n"], d.out[kind+"_during_n"] = float64(quiet.n), float64(during.n)
+		if quiet.n > 0 && during.n > 0 {
+			d.out[kind+"_p99_ratio"] = millis(during.quantile(0.99)) / millis(quiet.quantile(0.99))
 		}
 		for at := begin; at.Before(to); at = at.Add(time.Second) {
 			second := between(samples, at, at.Add(time.Second))

@@ -33,16 +33,17 @@ func (w *logins) measure(ctx context.Context, b *bench) error {
 	if err := b.tell("-without", alone); err != nil {
 		return err
 	}
-	crowd, err := sendFor(ctx, coming{URL: b.target.url, Database: b.database, Logins: b.logins, Within: b.loginsFor})
+	crowd, err := startOther(ctx, newcomersVerb, coming{URL: b.target.url, Database: b.database, Logins: b.logins, Within: b.loginsFor})
 	if err != nil {
 		return err
 	}
 	beside, err := w.finds(ctx, b, b.loginsFor)
 	if err != nil {
-		return errors.Join(err, crowd.sendAway())
+		return errors.Join(err, crowd.end())
 	}
-	c, err := crowd.arrive()
-	if err = errors.Join(err, crowd.sendAway()); err != nil {
+	var c came
+	err = crowd.await(&c)
+	if err = errors.Join(err, crowd.end()); err != nil {
 		return err
 	}
 	beside["logins"], beside["p99_per_alone"] = float64(c.Logins), beside["p99_ms"]/alone["p99_ms"]

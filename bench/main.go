@@ -38,8 +38,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return compareFiles(args[1:], out)
 		case "list":
 			return list(out)
-		case newcomersVerb:
-			return beNewcomers(ctx, os.Stdin, out)
+		}
+		if be := otherClientsOf(args[0]); be != nil {
+			return be(ctx, os.Stdin, out)
 		}
 	}
 	s, err := parseSettings(args, out)

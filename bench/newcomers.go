@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -21,7 +18,7 @@ import (
 // milliseconds of a processor, and where that is done beside the finds it is the finds' client that is measured, and not the server.
 const newcomersVerb = "newcomers"
 
-// coming is what the other process is told on its standard input, as JSON.
+// coming is what the other process is told.
 type coming struct {
 	URL      string
 	Database string
@@ -29,75 +26,19 @@ type coming struct {
 	Within   time.Duration
 }
 
-// came is what it answers on its standard output when all are there.
+// came is what it answers when all are there.
 type came struct {
 	Logins, Late         int64
 	P50, P99, P999, Most time.Duration
 	CPU                  time.Duration
 }
 
-// crowd is the other process.
-type crowd struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-// sendFor starts the process, which begins at once.
-func sendFor(ctx context.Context, c coming) (*crowd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, newcomersVerb)
-	cmd.Stderr = os.Stderr
-	setApart(cmd)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(c)
-	if err == nil {
-		_, err = in.Write(append(text, '\n'))
-	}
-	w := &crowd{cmd, in, bufio.NewReader(out)}
-	if err != nil {
-		return nil, errors.Join(err, w.sendAway())
-	}
-	return w, nil
-}
-
-// arrive waits until all have logged in.
-func (w *crowd) arrive() (c came, err error) {
-	line, err := w.out.ReadBytes('\n')
-	if err != nil {
-		return c, fmt.Errorf("the clients that log in: %w", err)
-	}
-	return c, json.Unmarshal(line, &c)
-}
-
-// sendAway has them close their connections, and waits for the process.
-func (w *crowd) sendAway() error {
-	return errors.Join(w.in.Close(), w.cmd.Wait())
-}
-
 // beNewcomers is that process. The clients stay until its input ends.
 func beNewcomers(ctx context.Context, in io.Reader, out io.Writer) error {
 	input := bufio.NewReader(in)
-	line, err := input.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("what to do: %w", err)
-	}
 	n := &newcomers{}
-	if err := json.Unmarshal(line, &n.coming); err != nil {
-		return fmt.Errorf("what to do: %w", err)
+	if err := readTask(input, &n.coming); err != nil {
+		return err
 	}
 	defer n.leave()
 	answer, err := n.come(ctx)

@@ -46,6 +46,7 @@ func workloads(s *settings) []row {
 		row{name: "expiry-probe", about: "the same, with finds and inserts on another collection", workload: &expiry{probed: true}},
 		row{name: "expiry-half", about: "-expiry-docs of twice as many, and a second index", workload: &expiry{half: true}},
 		row{name: "expiry-half-probe", about: "the same, with finds and inserts on another collection", workload: &expiry{half: true, probed: true}},
+		row{name: "expiry-told", about: "the same with an event each, to which a stream listens, with finds and inserts on another collection", member: true, long: true, workload: &toldExpiry{}},
 		row{name: "expiry-second", about: "-expiry-docs expire by a second TTL index, beside one client that finds by _id", long: true, workload: &secondExpiry{}},
 		row{name: "logins", about: "finds by _id alone, and beside -logins clients that log in within -logins-for", long: true, workload: &logins{}},
 		row{name: "set", about: "a replica set of three beside one of one: durable inserts, how far secondaries are behind, -expiry-docs that expire", member: true, long: true, workload: &set{}},

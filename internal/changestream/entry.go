@@ -64,8 +64,7 @@ type Event struct {
 
 	spec        *Spec
 	entry       *Entry
-	op          bson.Doc
-	uuid        bson.Value
+	op          operation
 	full        bson.Value // the document that the entry has itself
 	to          bson.Value
 	diff        bson.Doc // of an update
@@ -90,39 +89,72 @@ const (
 	modify       = "modify"
 )
 
-// Event is the event of one operation of an entry, the index-th of it; ok is false where the stream is not about it.
-func (s *Spec) Event(e *Entry, op bson.Doc, index int) (event Event, ok bool) {
-	kind, ns := Head(op)
-	event = Event{spec: s, entry: e, op: op, uuid: op.Lookup("ui")}
-	switch kind {
-	case "i", "u", "d":
-		if !s.hasText(ns) || !op.Lookup("isTimeseries").IsMissing() { // of whose measurements nobody is told
-			return event, false
-		}
-		event.NS = namespace.Split(ns)
-		event.ofDocument(kind)
-	case "c":
-		db, found := strings.CutSuffix(ns, ".$cmd")
-		if !found || !event.ofCommand(db, op.Lookup("o").Doc()) {
-			return event, false
-		}
-	case "n":
-		if !event.ofNote(ns) {
-			return event, false
-		}
-	default:
-		return event, false
-	}
-	event.Token = resumetoken.Event(e.Time, index, event.collection(), event.identifier())
-	return event, true
+// operation is one of an entry: what of it events are made of.
+type operation struct {
+	uuid, o, o2, expiration bson.Value
+	// series says that it is about a time series.
+	series bool
 }
+
+// Read makes e the event of one operation of an entry, the index-th of it, in the memory that e has. It is not ok where the stream is not
+// about it.
+func (e *Event) Read(s *Spec, entry *Entry, op bson.Doc, index int) (ok bool) {
+	token := e.Token
+	*e = Event{spec: s, entry: entry, Token: token}
+	if !e.read(op) {
+		return false
+	}
+	e.Token.SetEvent(entry.Time, index, e.collection(), e.identifier())
+	return true
+}
+
+// read reads an operation in one go: there are many of them.
+func (e *Event) read(op bson.Doc) bool {
+	var kind, ns string
+	for it := op.Iter(); it.Next(); {
+		switch it.Key() {
+		case "op":
+			kind = it.Value().Str()
+		case "ns":
+			ns = it.Value().Str()
+			if isOfDocument(kind) && !e.spec.hasText(ns) {
+				return false
+			}
+		case "ui":
+			e.op.uuid = it.Value()
+		case "o":
+			e.op.o = it.Value()
+		case "o2":
+			e.op.o2 = it.Value()
+		case "expiration":
+			e.op.expiration = it.Value()
+		case "isTimeseries":
+			e.op.series = true
+		}
+	}
+	switch {
+	case isOfDocument(kind):
+		if e.op.series || !e.spec.hasText(ns) { // nobody is told of measurements
+			return false
+		}
+		e.NS = namespace.Split(ns)
+		e.ofDocument(kind)
+		return true
+	case kind == "c":
+		db, found := strings.CutSuffix(ns, ".$cmd")
+		return found && e.ofCommand(db, e.op.o.Doc())
+	}
+	return kind == "n" && e.ofNote(ns)
+}
+
+func isOfDocument(kind string) bool { return kind == "i" || kind == "u" || kind == "d" }
 
 // collection is the UUID of the collection that the event is about, nil where it is about none.
 func (e *Event) collection() *[16]byte {
-	if e.uuid.Type != bson.TypeBinary {
+	if e.op.uuid.Type != bson.TypeBinary {
 		return nil
 	}
-	_, data := e.uuid.Binary()
+	_, data := e.op.uuid.Binary()
 	if len(data) != 16 {
 		return nil
 	}
@@ -138,14 +170,14 @@ func (e *Event) identifier() resumetoken.Identifier {
 }
 
 func (e *Event) ofDocument(kind string) {
-	o := e.op.Lookup("o")
+	o := e.op.o
 	switch kind {
 	case "i":
-		e.Type, e.full, e.Key = Insert, o, e.op.Lookup("o2")
+		e.Type, e.full, e.Key = Insert, o, e.op.o2
 	case "d":
 		e.Type, e.Key = Delete, o
 	default:
-		e.Type, e.full, e.Key = Replace, o, e.op.Lookup("o2")
+		e.Type, e.full, e.Key = Replace, o, e.op.o2
 		if diff := o.Doc().Lookup("diff"); o.Doc().FirstKey() == "$v" && diff.Type == bson.TypeObject {
 			e.Type, e.full, e.diff = Update, bson.Missing, diff.Doc()
 		}
@@ -167,10 +199,10 @@ func (e *Event) ofCommand(db string, o bson.Doc) bool {
 		e.NS.Coll = strings.Clone(target.Str())
 	}
 	s := e.spec
-	if !e.op.Lookup("isTimeseries").IsMissing() {
+	if e.op.series {
 		return s.Expanded && !s.Single() && s.hasColl(e.NS.Coll) && e.ofSeries(name, o)
 	}
-	if e.uuid.IsMissing() && (name == "create" || name == "drop" || name == "collMod") {
+	if e.op.uuid.IsMissing() && (name == "create" || name == "drop" || name == "collMod") {
 		return s.Expanded && !s.Single() && s.hasColl(e.NS.Coll) && e.ofView(name, o)
 	}
 	switch name {
@@ -208,7 +240,7 @@ func (e *Event) ofRename(o bson.Doc) bool {
 
 // ofDefinition reads what only those hear of who ask for expanded events.
 func (e *Event) ofDefinition(name string, o bson.Doc) bool {
-	o2 := e.op.Lookup("o2")
+	o2 := e.op.o2
 	switch name {
 	case "create":
 		e.Type, e.description, e.nsType = create, behindFirst(o), "collection"
@@ -267,7 +299,7 @@ func (e *Event) ofView(name string, o bson.Doc) bool {
 // wholeView is a view as a collMod leaves it. The entry does not tell of a collation, which stays.
 func (e *Event) wholeView(o bson.Doc) bson.Value {
 	b := bson.BuildOn(nil).Fields(behindFirst(o).Doc())
-	if o2 := e.op.Lookup("o2"); o2.Type == bson.TypeObject {
+	if o2 := e.op.o2; o2.Type == bson.TypeObject {
 		if was := o2.Doc().Lookup("collectionOptions_old"); was.Type == bson.TypeObject && !was.Doc().Lookup("collation").IsMissing() {
 			b.Value("collation", was.Doc().Lookup("collation"))
 		}

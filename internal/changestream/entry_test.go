@@ -29,7 +29,8 @@ func TestEvents(t *testing.T) {
 				out.WriteString(map[bool]string{true: "transaction\n", false: "part of a transaction\n"}[last])
 			}
 			entry := EntryOf(doc, d.HasArg("transaction"))
-			event, ok := spec.Event(&entry, doc, 0)
+			var event Event
+			ok := event.Read(spec, &entry, doc, 0)
 			switch {
 			case !ok:
 				out.WriteString("-")

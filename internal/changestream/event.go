@@ -10,7 +10,7 @@ const expired = "ebbExpired"
 
 // ofNote reads something that happened to no document: what expired, told in sum, to who asks for expanded events.
 func (e *Event) ofNote(ns string) bool {
-	o := e.op.Lookup("o")
+	o := e.op.o
 	if !e.spec.Expanded || o.Type != bson.TypeObject || o.Doc().FirstKey() != expired || o.Doc().Index(0).Type != bson.TypeObject {
 		return false
 	}
@@ -34,8 +34,8 @@ func (e *Event) Document(b *bson.Builder, id bson.Doc, full, before bson.Value) 
 	}
 	ts := e.entry.Time
 	b.Document("_id", id).String("operationType", e.Type).Timestamp("clusterTime", uint32(ts>>32), uint32(ts))
-	if e.spec.Expanded && !e.uuid.IsMissing() {
-		b.Value("collectionUUID", e.uuid)
+	if e.spec.Expanded && !e.op.uuid.IsMissing() {
+		b.Value("collectionUUID", e.op.uuid)
 	}
 	b.Value("wallTime", e.entry.Wall)
 	if full.IsMissing() {
@@ -64,10 +64,8 @@ func (e *Event) Document(b *bson.Builder, id bson.Doc, full, before bson.Value) 
 	if e.nsType != "" {
 		b.String("nsType", e.nsType)
 	}
-	if e.Type == Delete {
-		if by := e.op.Lookup("expiration"); !by.IsMissing() {
-			b.Value("expiration", by)
-		}
+	if e.Type == Delete && !e.op.expiration.IsMissing() {
+		b.Value("expiration", e.op.expiration)
 	}
 	if !before.IsMissing() {
 		b.Value("fullDocumentBeforeChange", before)

@@ -13,7 +13,7 @@ const maxPath = bson.MaxDepth
 // appendUpdate appends what an update has changed, out of the oplog's delta.
 func (e *Event) appendUpdate(b *bson.Builder) {
 	if e.spec.RawUpdates {
-		b.Value("rawUpdateDescription", e.op.Lookup("o"))
+		b.Value("rawUpdateDescription", e.op.o)
 		return
 	}
 	d := description{updated: bson.Build(), disambiguated: bson.Build()}

@@ -118,7 +118,7 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 	room := room{b: b, reply: reply}
 	source := c.resumes()
 	if source != nil && c.pending == nil {
-		c.token = source.ResumeToken()
+		c.token = keepToken(c.token, source.ResumeToken())
 	}
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		doc := c.pending
@@ -128,10 +128,10 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 				return false, err
 			}
 			if source != nil {
-				c.ahead = source.ResumeToken()
+				c.ahead = keepToken(c.ahead, source.ResumeToken())
 			}
 			if doc == nil {
-				c.token = c.ahead
+				c.token, c.ahead = c.ahead, c.token
 				return c.goesOn(), nil
 			}
 		}
@@ -148,13 +148,23 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 		b.Document(bson.IndexKey(int(n)), doc)
 		c.returned++
 		if source != nil {
-			c.token = c.ahead
+			c.token, c.ahead = c.ahead, c.token
 		}
 	}
 	return true, nil
 }
 
+// keepToken is a token in the memory of another; not where that is large, since a stream lives long and most tokens are small.
+func keepToken(room, token bson.Doc) bson.Doc {
+	if cap(room) > largeToken {
+		room = nil
+	}
+	return append(room[:0], token...)
+}
+
 const (
+	// largeToken is how much memory at most is used again for another token.
+	largeToken = 4 << 10
 	// cursorBytes is about what a parked cursor takes besides what its source holds.
 	cursorBytes = 16 << 10
 	// minShrink is from which size on a source is asked to part with memory, and minSacrifice from which on a cursor may be

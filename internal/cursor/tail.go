@@ -20,7 +20,7 @@ type Tail interface {
 // Resumable is a Source of events, behind each of which a client can go on later.
 type Resumable interface {
 	Source
-	// ResumeToken is where to go on behind what Next has given so far; nil where it is none.
+	// ResumeToken is where to go on behind what Next has given so far, until Next is called; nil where it is none.
 	ResumeToken() bson.Doc
 }
 
@@ -33,7 +33,7 @@ func (c *Cursor) resumes() Resumable {
 	return r
 }
 
-// ResumeToken is where to go on behind the batch; nil where the cursor cannot be resumed.
+// ResumeToken is where to go on behind the batch, until the next one; nil where the cursor cannot be resumed.
 func (c *Cursor) ResumeToken() bson.Doc {
 	if r := c.resumes(); r != nil && c.token == nil { // there was no batch yet
 		return r.ResumeToken()

@@ -51,9 +51,10 @@ type Changes struct {
 	endingToken resumetoken.Token
 	done        bool
 
-	token   resumetoken.Token
-	written bson.Doc // the token as a document, nil until somebody asks
-	doc     bson.Builder
+	token     resumetoken.Token
+	written   bson.Doc // the token as a document, if isWritten
+	isWritten bool
+	doc       bson.Builder
 	// parting says that parts of the event in doc are still to be given.
 	parting bool
 }
@@ -69,7 +70,8 @@ type resuming struct {
 
 // OpenChanges begins a stream, and has count tell of it. Close gives the watch back.
 func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *logwatch.Watch, count *changestream.Counts, seen *Examined) *Changes {
-	s := &Changes{op: op, src: src, spec: spec, watch: watch, count: count, seen: seen, token: spec.Start, turns: op.turns()}
+	s := &Changes{op: op, src: src, spec: spec, watch: watch, count: count, seen: seen, turns: op.turns()}
+	s.token.Set(spec.Start)
 	op.changes = s
 	if spec.Expanded {
 		count.Expanded.Add(1)
@@ -77,7 +79,7 @@ func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *logwa
 	if !spec.HasStart {
 		s.at = watch.Visible()
 		s.reaches = s.at
-		s.token = resumetoken.HighWaterMark(uint64(s.at) + 1)
+		s.token.Set(resumetoken.HighWaterMark(uint64(s.at) + 1))
 		return s
 	}
 	start := oplog.Timestamp(spec.Start.Time)
@@ -88,16 +90,19 @@ func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *logwa
 	return s
 }
 
-// Token is where a stream goes on behind what was given so far.
+// Token is where a stream goes on behind what was given so far, until it goes on.
 func (s *Changes) Token() bson.Doc {
-	if s.written == nil {
-		s.written = s.token.Doc()
+	if !s.isWritten {
+		s.written, s.isWritten = s.token.DocOn(s.written), true
 	}
 	return s.written
 }
 
 // moveTo has the stream go on behind a token.
-func (s *Changes) moveTo(t resumetoken.Token) { s.token, s.written = t, nil }
+func (s *Changes) moveTo(t resumetoken.Token) {
+	s.token.Set(t)
+	s.isWritten = false
+}
 
 // Tailing says whether events may come behind the end that Next has met.
 func (s *Changes) Tailing() bool { return !s.done }
@@ -249,11 +254,9 @@ func (s *Changes) stand() {
 
 // event is that of an operation; nil where the stream is not about it.
 func (s *Changes) event(entry *changestream.Entry, op bson.Doc, index int) (*changestream.Event, error) {
-	event, ok := s.spec.Event(entry, op, index)
-	if !ok { // not the event behind which a stream is resumed either: that must be one of its own
+	if !s.current.Read(s.spec, entry, op, index) { // not the event behind which a stream is resumed either: that must be one of its own
 		return nil, nil
 	}
-	s.current = event
 	if s.resume.on {
 		if pass, err := s.surpasses(&s.current); !pass || err != nil {
 			return nil, err
@@ -329,6 +332,9 @@ func (s *Changes) Park() {
 	}
 	if s.doc.Cap() > largeDocument { // a stream lives long, and most events are small
 		s.doc = bson.Builder{}
+	}
+	if cap(s.written) > largeDocument {
+		s.written, s.isWritten = nil, false
 	}
 	s.op.rest()
 }

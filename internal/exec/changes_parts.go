@@ -13,7 +13,7 @@ import (
 )
 
 // parts are the operations of a transaction: those of one entry, or of a chain of entries of which the last tells that it is
-// committed. One entry is in memory at a time, and none while the stream is parked.
+// committed. One entry is in memory at a time, and none while the stream is parked: it lies where the cursor stands, or is a copy.
 type parts struct {
 	on bool
 	// chain are the places of the entries, the first one first, and link the one at hand.
@@ -41,8 +41,8 @@ func (s *Changes) beginParts(entry bson.Doc) error {
 	p.entry = changestream.EntryOf(entry, entry.Lookup("multiOpType").IsMissing())
 	p.entry.Wall, p.entry.Session, p.entry.TxnNumber = p.entry.Wall.Clone(), p.entry.Session.Clone(), p.entry.TxnNumber.Clone()
 	p.chain = append(p.chain[:0], s.at)
-	if entry.Lookup("o").Doc().Lookup("count").IsMissing() { // the only one
-		return nil
+	if entry.Lookup("o").Doc().Lookup("count").IsMissing() { // the only one, at which the cursor stands
+		return s.readParts(entry)
 	}
 	for at, before := s.at, previous(entry); before == at-1; { // those of a commit follow one another
 		rec, err := s.entryAt(before)
@@ -110,14 +110,20 @@ func (s *Changes) nextPart(ctx context.Context) (event *changestream.Event, ok b
 	return event, true, err
 }
 
-// readLink reads the entry at hand, up to the operation that is next.
+// readLink reads the entry at hand again.
 func (s *Changes) readLink() error {
 	p := &s.parts
 	rec, err := s.entryAt(p.chain[p.link])
 	if err != nil {
 		return err
 	}
-	ops, _, ok := changestream.ApplyOps(rec.Doc)
+	return s.readParts(rec.Doc)
+}
+
+// readParts reads an entry, up to the operation that is next.
+func (s *Changes) readParts(entry bson.Doc) error {
+	p := &s.parts
+	ops, _, ok := changestream.ApplyOps(entry)
 	if !ok {
 		return historyLost()
 	}

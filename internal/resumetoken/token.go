@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -70,13 +71,33 @@ func (i *Identifier) append(dst []byte) []byte {
 }
 
 // Event is the place of an event.
-func Event(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) Token {
-	t := Token{Time: time, IsEvent: true, TxnOpIndex: txnOpIndex, Fragment: noFragment, version: version}
+func Event(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) (t Token) {
+	t.SetEvent(time, txnOpIndex, uuid, identifier)
+	return t
+}
+
+// SetEvent makes t the place of an event, in the memory that t has: there is one with each event.
+func (t *Token) SetEvent(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) {
+	key := identifier.append(slices.Grow(t.room(), identifierRoom+len(identifier.Of.Data)))
+	*t = Token{Time: time, IsEvent: true, TxnOpIndex: txnOpIndex, Fragment: noFragment, version: version, event: key}
 	if uuid != nil {
 		t.HasUUID, t.UUID = true, *uuid
 	}
-	t.event = identifier.append(make([]byte, 0, identifierRoom+len(identifier.Of.Data)))
-	return t
+}
+
+// Set makes t the same place as another, in the memory that t has.
+func (t *Token) Set(to Token) {
+	key := append(t.room(), to.event...)
+	*t = to
+	t.event = key
+}
+
+// room is the memory that t has for an identifier; none where that is large, since a stream lives long and most identifiers are small.
+func (t *Token) room() []byte {
+	if cap(t.event) > maxRoom {
+		return nil
+	}
+	return t.event[:0]
 }
 
 // Invalidate is the place of the invalidate that follows the event.
@@ -123,18 +144,24 @@ const (
 	// identifierRoom is about what an identifier takes beside the bytes of its value, and headRoom the most that a key takes beside it.
 	identifierRoom = 64
 	headRoom       = 64
+	// maxRoom is how much memory at most is used again for another identifier.
+	maxRoom = 4 << 10
 )
 
-// Doc is the token as clients get it: {_data: "82…"}. There is one with each event, so it is made in one piece: the key stands in the
+// Doc is the token as clients get it: {_data: "82…"}.
+func (t Token) Doc() bson.Doc { return t.DocOn(nil) }
+
+// DocOn is Doc in the memory of another document, which is not used any more. It is made in one piece: the key stands in the
 // second half of where its digits go, and none is written over before it was read.
-func (t Token) Doc() bson.Doc {
+func (t *Token) DocOn(room bson.Doc) bson.Doc {
 	const head, tail = 4 + 1 + len("_data") + 1 + 4, 1 + 1
 	most := headRoom + len(t.event)
-	doc := make([]byte, head, head+2*most+tail)
+	doc := slices.Grow(room[:0], head+2*most+tail)[:head]
 	key := t.appendKey(doc[head+most : head+most])
 	binary.LittleEndian.PutUint32(doc, uint32(head+2*len(key)+tail))
 	doc[4] = byte(bson.TypeString)
 	copy(doc[5:], "_data")
+	doc[head-5] = 0
 	binary.LittleEndian.PutUint32(doc[head-4:], uint32(2*len(key)+1))
 	for _, b := range key {
 		doc = append(doc, upperDigits[b>>4], upperDigits[b&15])

@@ -15,7 +15,8 @@ import (
 // Who comes first while a sync runs begins the next group, and is its leader. Before it syncs it waits for those whom the last group has just
 // let go: their next commits are in the group too, where otherwise two halves would alternate and sync twice as often. It
 // waits for as many as lately took part in two groups that followed each other, and no longer than a sync takes; who commits
-// alone is never kept waiting.
+// alone is never kept waiting. Clients who commit now and then, at a rate of their own, do not come back soon: waiting for them is in vain, and
+// each time that it was twice as many groups do without before another one tries.
 type groupCommit struct {
 	clock   clock.Clock
 	sync    func() error
@@ -27,6 +28,8 @@ type groupCommit struct {
 		next     *group // takes in who comes; nil: who comes begins one
 		expected int    // how many commit at about the same time; stays while a group gathers
 		gathers  bool   // next waits for them
+		vain     int    // how many groups in a row have waited in vain, up to maxVain
+		hurried  int    // how many groups to come do not wait
 		closed   bool
 	}
 	groups sync.WaitGroup // counts them; begun under mu
@@ -34,6 +37,9 @@ type groupCommit struct {
 
 // maxGather is the longest that a group waits for others. It is for disks that are slow now and then.
 const maxGather = 5 * time.Millisecond
+
+// maxVain bounds how many groups do without waiting: so many times twofold.
+const maxVain = 6
 
 type group struct {
 	done    chan struct{}
@@ -98,19 +104,42 @@ func (s *groupCommit) syncGroup(g *group) {
 
 // gather waits for those who are expected in g.
 func (s *groupCommit) gather(g *group) {
-	s.mu.Lock()
-	s.mu.gathers = g.members < s.mu.expected
-	wait := s.mu.gathers
-	s.mu.Unlock()
-	if !wait {
+	there, missing := s.beginGather(g)
+	if missing == 0 {
 		return
 	}
+	defer s.endGather(g, there, missing)
 	late := s.clock.NewTimer(min(s.took, maxGather))
 	select {
 	case <-g.full:
 	case <-late.C():
 	}
 	late.Stop()
+}
+
+// beginGather says how many are in g, and how many are to be waited for.
+func (s *groupCommit) beginGather(g *group) (there, missing int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing = max(s.mu.expected-g.members, 0)
+	if missing > 0 && s.mu.hurried > 0 {
+		s.mu.hurried--
+		missing = 0
+	}
+	s.mu.gathers = missing > 0
+	return g.members, missing
+}
+
+// endGather takes account of whether those came who were waited for: most of them.
+func (s *groupCommit) endGather(g *group, there, missing int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if 2*(g.members-there) >= missing {
+		s.mu.vain = 0
+		return
+	}
+	s.mu.vain = min(s.mu.vain+1, maxVain)
+	s.mu.hurried = 1<<s.mu.vain - 1
 }
 
 // close lets nobody else into g.

@@ -123,6 +123,43 @@ func TestGroupCommitGather(t *testing.T) {
 	ends(2)
 }
 
+// Where those who are expected do not come, groups do without waiting: one, then three, and so on, until some come again.
+func TestGroupCommitGathersInVain(t *testing.T) {
+	s := &groupCommit{clock: clock.NewFake(time.Unix(0, 0))}
+	s.mu.expected = 3
+	tries := func(comes int) (waits bool) {
+		g := &group{members: 1, full: make(chan struct{})}
+		there, missing := s.beginGather(g)
+		if missing > 0 {
+			g.members += comes
+			s.endGather(g, there, missing)
+		}
+		return missing > 0
+	}
+	pattern := func(groups, comes int) (told string) {
+		for range groups {
+			told += map[bool]string{true: "w", false: "-"}[tries(comes)]
+		}
+		return told
+	}
+	if got, want := pattern(15, 0), "w-w---w-------w"; got != want {
+		t.Errorf("nobody comes: %s, want %s", got, want)
+	}
+	s.mu.hurried = 0
+	if got, want := pattern(3, 1), "www"; got != want {
+		t.Errorf("one of two comes: %s, want %s", got, want)
+	}
+	if got, want := pattern(4, 0), "w-w-"; got != want {
+		t.Errorf("nobody comes again: %s, want %s", got, want)
+	}
+	for range 10_000 {
+		tries(0)
+	}
+	if s.mu.hurried > 1<<maxVain {
+		t.Errorf("%d groups do without", s.mu.hurried)
+	}
+}
+
 // Rounds that are stopped end what has begun, and tell the rest.
 func TestGroupCommitStop(t *testing.T) {
 	began, end := make(chan struct{}), make(chan error)

@@ -1,10 +1,10 @@
 package exec
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 const (
@@ -45,7 +45,7 @@ func (t *turns) look() {
 			t.every = t.every / 2
 		}
 		t.worked += taken
-		runtime.Gosched()
+		yield.Now()
 		if t.worked >= freeTime {
 			if t.lease == nil {
 				t.lease = &lease{}

@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 // Sweep deletes all records at once that have expired at the transaction's now by the rule that orders the collection, and notes what
@@ -68,6 +69,9 @@ func (w *Writer) tellSome(limits expiry.Limits) func(Record) (bool, error) {
 		w.logRemoval(meaning.DocumentExpired, rec)
 		documents++
 		bytes += len(rec.Doc)
+		if documents%256 == 0 {
+			yield.Now()
+		}
 		return documents < limits.MostTold && bytes < limits.MostToldBytes && w.log.Size() < limits.MostToldBytes, nil
 	}
 }

@@ -3,10 +3,10 @@
 package throttle
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 // Rest is how long work rests after a step: Factor times as long as the step took, and no longer than Longest.
@@ -68,6 +68,6 @@ func (t *Throttle) Step(quit <-chan struct{}) (goOn bool) {
 // Yield ends the step under way where there is nobody to rest for, and begins the next when all who waited for a processor have
 // had their turn.
 func (t *Throttle) Yield() {
-	runtime.Gosched()
+	yield.Now()
 	t.begin()
 }

@@ -19,7 +19,7 @@ type level struct {
 func house() []level {
 	return []level{
 		{"machine", []string{"internal/host", "internal/serverlog", "internal/dbpath", "internal/netrange", "internal/testseed", "internal/testheap", "internal/register", "internal/standin", "internal/spill"}},
-		{"values", []string{"internal/clock", "internal/handover", "internal/certificate/...", "internal/mongoerr", "internal/ordering", "internal/bson/...", "internal/javascript", "internal/memory", "internal/throttle", "internal/namespace", "internal/auth/privilege", "internal/auth/role", "internal/auth/scram", "internal/auth/patience", "internal/auth/ldap/...", "internal/auth/oidc/...", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/geo", "internal/keystring", "internal/resumetoken", "internal/textsearch/...", "internal/vectorsearch", "internal/fulltext/..."}},
+		{"values", []string{"internal/clock", "internal/handover", "internal/certificate/...", "internal/mongoerr", "internal/ordering", "internal/bson/...", "internal/javascript", "internal/memory", "internal/throttle", "internal/yield", "internal/namespace", "internal/auth/privilege", "internal/auth/role", "internal/auth/scram", "internal/auth/patience", "internal/auth/ldap/...", "internal/auth/oidc/...", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/geo", "internal/keystring", "internal/resumetoken", "internal/textsearch/...", "internal/vectorsearch", "internal/fulltext/..."}},
 		{"language", []string{"internal/changestream", "internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
 		{"pipeline", []string{"internal/pipeline"}},
 		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},

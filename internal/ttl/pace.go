@@ -3,13 +3,13 @@ package ttl
 import (
 	"context"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/throttle"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 // What sweeps do beside clients they do with what clients leave. Between two transactions the pacer says how long to rest,
@@ -238,7 +238,7 @@ func (p *pacer) rest(ctx context.Context) error {
 	begun := p.clock.Now()
 	p.pay(begun)
 	if p.owed < leastRest {
-		runtime.Gosched() // or clients wait until the scheduler thinks that it is their turn
+		yield.Now() // or clients wait until the scheduler thinks that it is their turn
 		return nil
 	}
 	err := p.wait(ctx, min(p.owed, longestRest))

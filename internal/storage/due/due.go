@@ -3,7 +3,6 @@ package due
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/index"
@@ -12,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 // Each calls f with the record id and key of each entry that is due at now by the rule, earliest first within a span,
@@ -155,7 +155,7 @@ func (r *Source) Some(spans []Span, after []byte, limit int) (ids []layout.Recor
 		ids = append(ids, id.Clone())
 		if len(ids) < limit {
 			if len(ids)%yieldStep == 0 { // or who waits for a processor does so until all are found
-				runtime.Gosched()
+				yield.Now()
 			}
 			return true
 		}

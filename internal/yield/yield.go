@@ -1,0 +1,125 @@
+// Package yield has a goroutine that works for long let others go first: those who are ready, and those as well for whom something has
+// just arrived over the network.
+//
+// Go's scheduler asks the network when one of its processors has nothing else to do, and otherwise every 10 ms. To runtime.Gosched it always
+// has: the goroutine that yields. So where all processors are at work, nobody hears of a request for 10 ms, however often those who work yield.
+// Whoever yields here then waits for something out of the poller himself, a byte in a pipe: his processor asks the poller, and finds whatever
+// else has arrived. Where a processor is idle its thread waits for the network, and yielding is Go's own.
+package yield
+
+import (
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+)
+
+// Now returns when the others had their turn.
+func Now() { process.wait() }
+
+// process is the line of this process: there is one poller in it.
+var process line
+
+// line are those who wait for the pipe.
+type line struct {
+	open sync.Once
+	in   *os.File // the pipe's end to write to
+	mu   struct {
+		sync.Mutex
+		works   bool // somebody reads from the pipe
+		waiting []*place
+	}
+}
+
+// place is what a goroutine needs to yield.
+type place struct {
+	called  chan struct{}
+	figures [3]metrics.Sample
+}
+
+var places = sync.Pool{New: func() any {
+	p := &place{called: make(chan struct{}, 1)}
+	for i, name := range []string{"/sched/gomaxprocs:threads", "/sched/goroutines/running:goroutines", "/sched/goroutines/not-in-go:goroutines"} {
+		p.figures[i].Name = name
+	}
+	return p
+}}
+
+// isCrowded says whether all processors are at work.
+func (p *place) isCrowded() bool {
+	metrics.Read(p.figures[:])
+	return p.figures[1].Value.Uint64()+p.figures[2].Value.Uint64() >= p.figures[0].Value.Uint64()
+}
+
+func (l *line) wait() {
+	l.open.Do(l.begin)
+	p := places.Get().(*place)
+	defer places.Put(p)
+	if !p.isCrowded() {
+		runtime.Gosched()
+		return
+	}
+	first, works := l.join(p)
+	if !works {
+		runtime.Gosched()
+		return
+	}
+	if first { // the others need no byte of their own
+		if _, err := l.in.Write([]byte{0}); err != nil {
+			l.release(nil)
+		}
+	}
+	<-p.called
+}
+
+func (l *line) join(p *place) (first, works bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.mu.works {
+		return false, false
+	}
+	first = len(l.mu.waiting) == 0
+	l.mu.waiting = append(l.mu.waiting, p)
+	return first, true
+}
+
+// begin opens the pipe. Where the system gives none, as it has no descriptors left, whoever yields does it as Go does.
+func (l *line) begin() {
+	out, in, err := os.Pipe()
+	if err != nil {
+		return
+	}
+	l.in = in
+	l.mu.Lock()
+	l.mu.works = true
+	l.mu.Unlock()
+	go l.run(out)
+}
+
+// run reads from the pipe as long as the process lives.
+func (l *line) run(out *os.File) {
+	var spare []*place
+	for buf := make([]byte, 1); ; {
+		if _, err := out.Read(buf); err != nil {
+			break
+		}
+		spare = l.release(spare)
+	}
+	l.mu.Lock()
+	l.mu.works = false
+	l.mu.Unlock()
+	l.release(nil)
+}
+
+// release lets all go who wait. The memory of their list is for the next to be released.
+func (l *line) release(spare []*place) []*place {
+	l.mu.Lock()
+	gone := l.mu.waiting
+	l.mu.waiting = spare[:0]
+	l.mu.Unlock()
+	for _, p := range gone {
+		p.called <- struct{}{}
+	}
+	clear(gone)
+	return gone
+}

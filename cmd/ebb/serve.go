@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 func serve() *cobra.Command {
@@ -57,6 +58,9 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	defer heeded.end()
 
 	addProcessor()
+	if err := yield.Start(); err != nil {
+		return fmt.Errorf("a pipe of its own: %w", err)
+	}
 	limitArenas()
 	limitMemory(cfg.Storage.CacheBytes)
 	quiet, loud := context.WithCancel(ctx)

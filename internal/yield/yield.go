@@ -4,7 +4,8 @@
 // Go's scheduler asks the network when one of its processors has nothing else to do, and otherwise every 10 ms. To runtime.Gosched it always
 // has: the goroutine that yields. So where all processors are at work, nobody hears of a request for 10 ms, however often those who work yield.
 // Whoever yields here then waits for something out of the poller himself, a byte in a pipe: his processor asks the poller, and finds whatever
-// else has arrived. Where a processor is idle its thread waits for the network, and yielding is Go's own.
+// else has arrived. Where a processor is idle its thread waits for the network, and yielding is Go's own; so it is in a process that has not
+// called Start.
 package yield
 
 import (
@@ -12,21 +13,24 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 )
 
 // Now returns when the others had their turn.
 func Now() { process.wait() }
+
+// Start begins to ask the network. It is for programs: it is about the whole process, and a goroutine stays for as long as that lives.
+func Start() error { return process.begin() }
 
 // process is the line of this process: there is one poller in it.
 var process line
 
 // line are those who wait for the pipe.
 type line struct {
-	open sync.Once
-	in   *os.File // the pipe's end to write to
-	mu   struct {
+	in    *os.File    // the pipe's end to write to
+	works atomic.Bool // somebody reads from the pipe; turned off under mu
+	mu    struct {
 		sync.Mutex
-		works   bool // somebody reads from the pipe
 		waiting []*place
 	}
 }
@@ -52,16 +56,23 @@ func (p *place) isCrowded() bool {
 }
 
 func (l *line) wait() {
-	l.open.Do(l.begin)
+	if !l.works.Load() {
+		runtime.Gosched()
+		return
+	}
 	p := places.Get().(*place)
 	defer places.Put(p)
 	if !p.isCrowded() {
 		runtime.Gosched()
 		return
 	}
+	l.call(p)
+}
+
+// call returns when the poller was asked.
+func (l *line) call(p *place) {
 	first, works := l.join(p)
 	if !works {
-		runtime.Gosched()
 		return
 	}
 	if first { // the others need no byte of their own
@@ -75,7 +86,7 @@ func (l *line) wait() {
 func (l *line) join(p *place) (first, works bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.mu.works {
+	if !l.works.Load() {
 		return false, false
 	}
 	first = len(l.mu.waiting) == 0
@@ -83,17 +94,16 @@ func (l *line) join(p *place) (first, works bool) {
 	return first, true
 }
 
-// begin opens the pipe. Where the system gives none, as it has no descriptors left, whoever yields does it as Go does.
-func (l *line) begin() {
+// begin opens the pipe.
+func (l *line) begin() error {
 	out, in, err := os.Pipe()
 	if err != nil {
-		return
+		return err
 	}
 	l.in = in
-	l.mu.Lock()
-	l.mu.works = true
-	l.mu.Unlock()
+	l.works.Store(true)
 	go l.run(out)
+	return nil
 }
 
 // run reads from the pipe as long as the process lives.
@@ -106,7 +116,7 @@ func (l *line) run(out *os.File) {
 		spare = l.release(spare)
 	}
 	l.mu.Lock()
-	l.mu.works = false
+	l.works.Store(false)
 	l.mu.Unlock()
 	l.release(nil)
 }

@@ -18,6 +18,10 @@ func TestNowAsksTheNetwork(t *testing.T) {
 	}
 	defer out.Close()
 	defer in.Close()
+	var l line
+	if err := l.begin(); err != nil {
+		t.Fatal(err)
+	}
 	heard := make(chan struct{}, 1)
 	go func() {
 		for buf := make([]byte, 1); ; {
@@ -27,14 +31,14 @@ func TestNowAsksTheNetwork(t *testing.T) {
 			heard <- struct{}{}
 		}
 	}()
-	Now()
+	l.wait()
 	for range 100 {
 		if _, err := in.Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}
 		turns := 0
 		for len(heard) == 0 {
-			Now()
+			l.wait()
 			if turns++; turns > enough {
 				t.Fatalf("not heard after %d turns", turns)
 			}
@@ -43,13 +47,21 @@ func TestNowAsksTheNetwork(t *testing.T) {
 	}
 }
 
-// TestNowOfMany: all who yield at the same time go on.
-func TestNowOfMany(t *testing.T) {
+// TestOfMany: all who yield at the same time go on.
+func TestOfMany(t *testing.T) {
+	var l line
+	if err := l.begin(); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			for range 200 {
-				Now()
+			for i := range 200 {
+				if i%2 == 0 {
+					l.wait()
+				} else {
+					l.call(places.Get().(*place))
+				}
 			}
 		})
 	}
@@ -59,19 +71,20 @@ func TestNowOfMany(t *testing.T) {
 // TestWithoutPipe: where there is no pipe, or none any more, nobody waits for one.
 func TestWithoutPipe(t *testing.T) {
 	var never line
-	never.open.Do(func() {})
 	never.wait()
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	broken := line{in: in}
-	broken.open.Do(func() {})
-	broken.mu.works = true
+	broken.works.Store(true)
 	_ = out.Close()
 	ended := make(chan struct{})
 	go func() { broken.run(out); close(ended) }()
-	broken.wait()
+	for range 100 {
+		broken.call(places.Get().(*place))
+	}
 	<-ended
+	broken.call(places.Get().(*place))
 	broken.wait()
 }

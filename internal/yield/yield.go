@@ -19,7 +19,8 @@ import (
 // Now returns when the others had their turn.
 func Now() { process.wait() }
 
-// Start begins to ask the network. It is for programs: it is about the whole process, and a goroutine stays for as long as that lives.
+// Start begins to ask the network; once is enough. It is for programs: it is about the whole process, and a goroutine stays for as long as
+// that lives.
 func Start() error { return process.begin() }
 
 // process is the line of this process: there is one poller in it.
@@ -94,8 +95,13 @@ func (l *line) join(p *place) (first, works bool) {
 	return first, true
 }
 
-// begin opens the pipe.
+// begin opens the pipe, unless it is open.
 func (l *line) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.works.Load() {
+		return nil
+	}
 	out, in, err := os.Pipe()
 	if err != nil {
 		return err

@@ -88,3 +88,22 @@ func TestWithoutPipe(t *testing.T) {
 	broken.call(places.Get().(*place))
 	broken.wait()
 }
+
+// TestBeginOfMany: a process has one pipe, however many servers are started in it.
+func TestBeginOfMany(t *testing.T) {
+	var l line
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if err := l.begin(); err != nil {
+				t.Error(err)
+			}
+			l.call(places.Get().(*place))
+		})
+	}
+	all.Wait()
+	in := l.in
+	if err := l.begin(); err != nil || l.in != in {
+		t.Errorf("another pipe, %v", err)
+	}
+}

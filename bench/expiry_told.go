@@ -8,23 +8,20 @@ import (
 
 // toldExpiry lets many documents expire at one moment, of each of which a change stream tells, beside finds and inserts on another collection.
 // Nobody asks the server how far it is: the stream tells.
-type toldExpiry struct{}
-
-func (w *toldExpiry) prepare(ctx context.Context, b *bench) error { return nil }
+type toldExpiry struct{ expiry }
 
 func (w *toldExpiry) measure(ctx context.Context, b *bench) (err error) {
+	if err := w.fresh(ctx, b); err != nil {
+		return err
+	}
 	coll := b.db.Collection("ttl")
-	if err := coll.Drop(ctx); err != nil {
-		return err
-	}
-	if err := createTTL(ctx, coll, "at", ttlOfExpiry, b.hide); err != nil {
-		return err
-	}
-	d := &death{bench: b, probed: true, documents: int64(b.expiryDocs), out: metrics{}, series: map[string][]float64{},
+	d := &death{bench: b, probed: true, documents: int64(b.expiryDocs), out: metrics{}, series: map[string][]float64{}, emptyDisk: w.emptyDisk,
 		reclaim: reclaim{target: b.target, coll: coll, field: "at", after: ttlOfExpiry}}
 	if err := d.load(ctx); err != nil {
 		return err
 	}
+	ctx, stop := context.WithTimeout(ctx, expiryLimit) // an event that is lost would be waited for
+	defer stop()
 	listener, err := startOther(ctx, listenerVerb, listening{URL: b.target.url, Database: b.database, Collection: coll.Name(), Events: d.documents})
 	if err != nil {
 		return err

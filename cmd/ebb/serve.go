@@ -59,7 +59,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 
 	addProcessor()
 	if err := yield.Start(); err != nil {
-		return fmt.Errorf("a pipe of its own: %w", err)
+		return fmt.Errorf("open the pipe by which long work lets others go first: %w", err)
 	}
 	limitArenas()
 	limitMemory(cfg.Storage.CacheBytes)

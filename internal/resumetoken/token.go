@@ -70,12 +70,6 @@ func (i *Identifier) append(dst []byte) []byte {
 	return append(dst, 0)
 }
 
-// Event is the place of an event.
-func Event(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) (t Token) {
-	t.SetEvent(time, txnOpIndex, uuid, identifier)
-	return t
-}
-
 // SetEvent makes t the place of an event, in the memory that t has: there is one with each event.
 func (t *Token) SetEvent(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) {
 	key := identifier.append(slices.Grow(t.room(), identifierRoom+len(identifier.Of.Data)))

@@ -23,15 +23,15 @@ func TestForm(t *testing.T) {
 	const head = "826B036452000000052B04"
 	const uuid = "5A1004428424149CD44427C890EFD14F4EB2BA"
 	const insert = "463C6F7065726174696F6E54797065003C696E736572740046646F63756D656E744B657900"
-	one := Event(testTime, 0, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: 1}}")))
+	one := eventToken(testTime, 0, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: 1}}")))
 	for want, token := range map[string]Token{
 		head + "29296E1404": HighWaterMark(testTime),
 		head + "2C0100296E" + uuid + insert + "461E5F6964002B02000004":                              one,
 		head + "2C0100296F" + uuid + insert + "461E5F6964002B02000004":                              one.Invalidate(),
 		head + "2C0100296E" + uuid + insert + "461E5F6964002B0200002904":                            one.Part(0),
 		head + "2C0100296E" + uuid + insert + "461E5F6964002B0200002B0604":                          one.Part(3),
-		head + "2C01002B0E6E" + uuid + insert + "46645F6964006400000000000000000000000100" + "0004": Event(testTime, 7, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: ObjectId('000000000000000000000001')}}"))),
-		head + "2C0100296E14" + "463C6F7065726174696F6E54797065003C64726F700000" + "04":             Event(testTime, 0, nil, identifier(bson.MustDoc("{operationType: 'drop'}"))),
+		head + "2C01002B0E6E" + uuid + insert + "46645F6964006400000000000000000000000100" + "0004": eventToken(testTime, 7, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: ObjectId('000000000000000000000001')}}"))),
+		head + "2C0100296E14" + "463C6F7065726174696F6E54797065003C64726F700000" + "04":             eventToken(testTime, 0, nil, identifier(bson.MustDoc("{operationType: 'drop'}"))),
 	} {
 		if got := data(token); got != want {
 			t.Errorf("\n got %s\nwant %s", got, want)
@@ -99,7 +99,7 @@ func TestBadTokens(t *testing.T) {
 			t.Errorf("%s: %v, want %d", text, err, want)
 		}
 	}
-	whole := data(Event(testTime, 0, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: 1}}"))))
+	whole := data(eventToken(testTime, 0, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: 1}}"))))
 	for cut, want := range map[int]mongoerr.Code{2: 0, 4: mongoerr.Overflow, 6: mongoerr.Overflow} {
 		if _, err := Parse(bson.Build().String("_data", whole[:len(whole)-cut]).Doc()); want == 0 && err != nil || want != 0 && !mongoerr.Is(err, want) {
 			t.Errorf("without its last %d digits: %v, want %d", cut, err, want)
@@ -142,7 +142,7 @@ func TestOrder(t *testing.T) {
 	for range 20_000 {
 		a, b := randomValue(rng, 3), randomValue(rng, 3)
 		key := func(v bson.Value) Token {
-			return Event(testTime, 0, &testUUID, identifier(bson.Build().String("operationType", "insert").Object("documentKey").Value("_id", v).End().Doc()))
+			return eventToken(testTime, 0, &testUUID, identifier(bson.Build().String("operationType", "insert").Object("documentKey").Value("_id", v).End().Doc()))
 		}
 		x, y := key(a), key(b)
 		if got, want := sign(strings.Compare(data(x), data(y))), sign(bson.Compare(a, b)); got != want {
@@ -153,8 +153,8 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("%s: %v", a, err)
 		}
 	}
-	one := Event(testTime, 1, &testUUID, identifier(bson.MustDoc("{operationType: 'drop'}")))
-	rising := []Token{HighWaterMark(testTime), Event(testTime, 0, &testUUID, identifier(bson.MustDoc("{operationType: 'insert'}"))), one, one.Part(0), one.Part(1), one.Invalidate(), HighWaterMark(testTime + 1)}
+	one := eventToken(testTime, 1, &testUUID, identifier(bson.MustDoc("{operationType: 'drop'}")))
+	rising := []Token{HighWaterMark(testTime), eventToken(testTime, 0, &testUUID, identifier(bson.MustDoc("{operationType: 'insert'}"))), one, one.Part(0), one.Part(1), one.Invalidate(), HighWaterMark(testTime + 1)}
 	for i := range rising[1:] {
 		if data(rising[i]) >= data(rising[i+1]) || Compare(rising[i], rising[i+1]) >= 0 {
 			t.Errorf("%s is not before %s", data(rising[i]), data(rising[i+1]))
@@ -164,7 +164,7 @@ func TestOrder(t *testing.T) {
 
 // FuzzParse: whatever a client sends is read or refused, and what is read is a token again.
 func FuzzParse(f *testing.F) {
-	one := Event(testTime, 3, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: {a: [1, 2.5, 'x', null], b: NumberDecimal('0.1')}}}")))
+	one := eventToken(testTime, 3, &testUUID, identifier(bson.MustDoc("{operationType: 'insert', documentKey: {_id: {a: [1, 2.5, 'x', null], b: NumberDecimal('0.1')}}}")))
 	for _, token := range []Token{HighWaterMark(1), one, one.Part(2), one.Invalidate()} {
 		key, _ := hex.DecodeString(data(token))
 		f.Add(key)
@@ -179,6 +179,39 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%x is %+v, then %+v, %v", key, token, again, err)
 		}
 	})
+}
+
+func eventToken(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) (t Token) {
+	t.SetEvent(time, txnOpIndex, uuid, identifier)
+	return t
+}
+
+// TestMemoryIsUsedAgain: what stood in the memory of a token and of its document before leaves no trace, and a token that was set shares none.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	var used, copied Token
+	room := bson.Doc(bytes.Repeat([]byte{0xFF}, 4096))
+	for i := range 2000 {
+		id := Identifier{Type: "insert", Name: "documentKey", Of: randomValue(rng, 3)}
+		uuid := &testUUID
+		if i%3 == 0 {
+			uuid = nil
+		}
+		fresh := eventToken(testTime, i, uuid, id)
+		used.SetEvent(testTime, i, uuid, id)
+		if i%5 == 0 {
+			fresh, used = fresh.Part(i), used.Part(i)
+		}
+		copied.Set(used)
+		want := fresh.Doc()
+		if room = used.DocOn(room); !bytes.Equal(room, want) {
+			t.Fatalf("%s, want %s", room, want)
+		}
+		used.SetEvent(testTime+1, 0, nil, Identifier{Type: "drop"})
+		if got := copied.Doc(); !bytes.Equal(got, want) {
+			t.Fatalf("the copy is %s, want %s", got, want)
+		}
+	}
 }
 
 // identifier is one as a document tells it.

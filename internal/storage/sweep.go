@@ -62,6 +62,9 @@ func (w *Writer) waitForSpared(done *expiry.Sweep) {
 	}
 }
 
+// toldAtOnce is how many records are told of between two turns for others.
+const toldAtOnce = 256
+
 // tellSome tells of each record that a sweep deletes, until those are enough for one commit.
 func (w *Writer) tellSome(limits expiry.Limits) func(Record) (bool, error) {
 	documents, bytes := 0, 0
@@ -69,7 +72,7 @@ func (w *Writer) tellSome(limits expiry.Limits) func(Record) (bool, error) {
 		w.logRemoval(meaning.DocumentExpired, rec)
 		documents++
 		bytes += len(rec.Doc)
-		if documents%256 == 0 {
+		if documents%toldAtOnce == 0 {
 			yield.Now()
 		}
 		return documents < limits.MostTold && bytes < limits.MostToldBytes && w.log.Size() < limits.MostToldBytes, nil

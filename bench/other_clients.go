@@ -26,6 +26,8 @@ func otherClientsOf(verb string) func(ctx context.Context, in io.Reader, out io.
 		return beNewcomers
 	case listenerVerb:
 		return beListener
+	case busyVerb:
+		return beBusy
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ func workloads(s *settings) []row {
 		row{name: "expiry-half-probe", about: "the same, with finds and inserts on another collection", workload: &expiry{half: true, probed: true}},
 		row{name: "expiry-told", about: "the same with an event each, to which a stream listens, with finds and inserts on another collection", member: true, long: true, workload: &toldExpiry{}},
 		row{name: "expiry-second", about: "-expiry-docs expire by a second TTL index, beside one client that finds by _id", long: true, workload: &secondExpiry{}},
+		row{name: "busy", about: "finds and inserts beside a process that only computes, for 0, 25, 50 and 75 % of one processor's time", member: true, long: true, workload: &besideBusy{}},
 		row{name: "logins", about: "finds by _id alone, and beside -logins clients that log in within -logins-for", long: true, workload: &logins{}},
 		row{name: "set", about: "a replica set of three beside one of one: durable inserts, how far secondaries are behind, -expiry-docs that expire", member: true, long: true, workload: &set{}},
 		row{name: "sliding", about: "updates by _id that keep _ts documents alive", long: true, workload: &sliding{}},

@@ -22,5 +22,5 @@ type Limits struct {
 
 // DefaultLimits are those of a server.
 func DefaultLimits() Limits {
-	return Limits{Few: 256, MostCounted: 1 << 17, MostTold: 1000, MostToldBytes: 4 << 20, MostSpared: 4096, MostSparedBytes: 16 << 20, CountedAtOnce: 1 << 14, LongStretch: 50_000}
+	return Limits{Few: 256, MostCounted: 1 << 17, MostTold: 2000, MostToldBytes: 4 << 20, MostSpared: 4096, MostSparedBytes: 16 << 20, CountedAtOnce: 1 << 14, LongStretch: 50_000}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/wire"
+	"github.com/ebbdb/ebb/internal/yield"
 )
 
 // serve answers a connection's requests until one side is done with it.
@@ -47,6 +48,7 @@ func (s *Server) next(c *Conn) (goesOn bool) {
 		}
 		return false
 	}
+	yield.Arrived()
 	s.counters.requests.Add(1)
 	s.counters.bytesIn.Add(int64(m.Size))
 	err = s.answer(c, m, err)

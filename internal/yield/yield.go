@@ -4,8 +4,9 @@
 // Go's scheduler asks the network when one of its processors has nothing else to do, and otherwise every 10 ms. To runtime.Gosched it always
 // has: the goroutine that yields. So where all processors are at work, nobody hears of a request for 10 ms, however often those who work yield.
 // Whoever yields here then waits for something out of the poller himself, a byte in a pipe: his processor asks the poller, and finds whatever
-// else has arrived. Where a processor is idle its thread waits for the network, and yielding is Go's own; so it is in a process that has not
-// called Start.
+// else has arrived. It costs those who work: a turn more of the scheduler for each, on another processor perhaps. So where a processor is idle,
+// whose thread waits for the network, or where nothing has arrived for a while, yielding is Go's own; so it is in a process that has not called
+// Start.
 package yield
 
 import (
@@ -14,7 +15,17 @@ import (
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
 )
+
+// askedFor is how long the network is asked after something has arrived. What comes by itself is heard within 10 ms, so that who comes more
+// often than each askedFor is heard at once.
+const askedFor = 10 * time.Millisecond
+
+// Arrived notes that a request has come over the network.
+func Arrived() { process.arrivals.Add(1) }
 
 // Now returns when the others had their turn.
 func Now() { process.wait() }
@@ -30,7 +41,9 @@ var process line
 type line struct {
 	in    *os.File    // the pipe's end to write to
 	works atomic.Bool // somebody reads from the pipe; turned off under mu
-	mu    struct {
+	// arrivals are all so far, seen those that the last one who yielded knew of, and seenAt when that was news, on the clock's run.
+	arrivals, seen, seenAt atomic.Int64
+	mu                     struct {
 		sync.Mutex
 		waiting []*place
 	}
@@ -56,8 +69,18 @@ func (p *place) isCrowded() bool {
 	return p.figures[1].Value.Uint64()+p.figures[2].Value.Uint64() >= p.figures[0].Value.Uint64()
 }
 
+// isBusy says whether something has arrived lately.
+func (l *line) isBusy() bool {
+	now := int64(clock.Monotonic(clock.Wall()))
+	if n := l.arrivals.Load(); n != l.seen.Swap(n) {
+		l.seenAt.Store(now)
+		return true
+	}
+	return now-l.seenAt.Load() < int64(askedFor)
+}
+
 func (l *line) wait() {
-	if !l.works.Load() {
+	if !l.works.Load() || !l.isBusy() {
 		runtime.Gosched()
 		return
 	}

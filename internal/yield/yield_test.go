@@ -33,6 +33,7 @@ func TestNowAsksTheNetwork(t *testing.T) {
 	}()
 	l.wait()
 	for range 100 {
+		l.arrivals.Add(1)
 		if _, err := in.Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}
@@ -47,6 +48,21 @@ func TestNowAsksTheNetwork(t *testing.T) {
 	}
 }
 
+// TestWithoutArrivals: where nothing has arrived for a while nobody asks. Nobody reads from this pipe, so who did would wait without end.
+func TestWithoutArrivals(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	defer in.Close()
+	l := line{in: in}
+	l.works.Store(true)
+	l.seenAt.Store(-int64(askedFor))
+	l.wait()
+}
+
 // TestOfMany: all who yield at the same time go on.
 func TestOfMany(t *testing.T) {
 	var l line
@@ -58,6 +74,7 @@ func TestOfMany(t *testing.T) {
 		all.Go(func() {
 			for i := range 200 {
 				if i%2 == 0 {
+					l.arrivals.Add(1)
 					l.wait()
 				} else {
 					l.call(places.Get().(*place))

@@ -25,6 +25,7 @@ func wallPackages() map[string]string {
 		"internal/server":             "real sockets and threads",
 		"internal/throttle":           "real processors and disks, which work in the background shares with clients",
 		"internal/ttl":                "real processors, which sweeps share with clients",
+		"internal/yield":              "real sockets and processors",
 	}
 }
 

@@ -55,7 +55,10 @@ func (s *Server) KeepHistory() {
 				last = s.sampleLoad()
 				continue
 			}
-			last = s.recordLoad(ctx, last)
+			_ = s.round(ctx, "The history of the server's load could not be written", func(ctx context.Context) error {
+				last = s.recordLoad(ctx, last)
+				return nil
+			})
 		}
 	})
 }

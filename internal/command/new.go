@@ -81,7 +81,9 @@ func New(c Config, s Services) *Server {
 	_, _ = rand.Read(srv.decoySecret[:])
 	ctx, stop := context.WithCancel(context.Background())
 	srv.stop = stop
-	srv.done.Go(func() { srv.clean(ctx) })
+	srv.done.Go(func() {
+		srv.chore(ctx, cleanEvery, "Cursors and sessions that nobody uses could not be ended", unfailing(srv.endIdle))
+	})
 	if srv.issuers = srv.newIssuers(); srv.issuers != nil {
 		srv.done.Go(func() { srv.issuers.Run(ctx) })
 	}
@@ -119,10 +121,18 @@ func (s *Server) JoinReplicaSet(ctx context.Context, term int64) error {
 		return fmt.Errorf("elect the primary: %w", err)
 	}
 	running, stop := context.WithCancel(context.Background())
-	s.done.Go(func() { s.abortOldTransactions(running) })
-	s.done.Go(func() { s.reapHistories(running) })
-	s.done.Go(func() { s.truncateOplog(running) })
-	s.done.Go(func() { s.expireImages(running) })
+	for _, c := range []struct {
+		every  time.Duration
+		failed string
+		round  func(context.Context) error
+	}{
+		{time.Second, "Transactions that nobody goes on with could not be aborted", unfailing(s.abortOldTransactions)},
+		{reapEvery, "Sessions could not be reaped", s.reap},
+		{truncateEvery, "The oplog could not be truncated", s.truncateOplog},
+		{expireImagesEvery, "Images of documents could not be deleted", s.dropImages},
+	} {
+		s.done.Go(func() { s.chore(running, c.every, c.failed, c.round) })
+	}
 	if term != 0 {
 		s.done.Go(func() { s.writeNoops(running) })
 		s.stopToo(stop)
@@ -141,12 +151,10 @@ func (s *Server) stopToo(stop func()) {
 	s.stop = func() { before(); stop() }
 }
 
-// abortOldTransactions ends those that nobody goes on with, until ctx ends.
-func (s *Server) abortOldTransactions(ctx context.Context) {
-	for clock.Wait(ctx, s.Clock, time.Second) == nil {
-		s.Sessions.AbortOld(s.Clock.Now(), s.stopper(mongoerr.New(mongoerr.TransactionExceededLifetimeLimitSeconds,
-			"operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'")))
-	}
+// abortOldTransactions ends those that nobody goes on with.
+func (s *Server) abortOldTransactions() {
+	s.Sessions.AbortOld(s.Clock.Now(), s.stopper(mongoerr.New(mongoerr.TransactionExceededLifetimeLimitSeconds,
+		"operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'")))
 }
 
 // stopper stops operations for the reason err.
@@ -154,13 +162,7 @@ func (s *Server) stopper(err error) func(id int64) {
 	return func(id int64) { s.Ops.KillFor(id, err) }
 }
 
-// clean ends cursors and sessions that are idle too long, until ctx ends.
-func (s *Server) clean(ctx context.Context) {
-	for clock.Wait(ctx, s.Clock, cleanEvery) == nil {
-		s.endIdle()
-	}
-}
-
+// endIdle ends cursors and sessions that are idle too long.
 func (s *Server) endIdle() {
 	now := s.Clock.Now()
 	s.Ops.Each(func(o *operation.Operation) { s.Sessions.Busy(o.Session, now) })

@@ -9,22 +9,12 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/replset"
-	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage/memberlog"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // expireImagesEvery is how often images of documents are looked through for those that nobody needs any more.
 const expireImagesEvery = 10 * time.Second
-
-// expireImages deletes the images that are too old, until ctx ends.
-func (s *Server) expireImages(ctx context.Context) {
-	for clock.Wait(ctx, s.Clock, expireImagesEvery) == nil {
-		if err := s.dropImages(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("Images of documents could not be deleted", "error", serverlog.Client(err.Error()))
-		}
-	}
-}
 
 // dropImages deletes the images of changes that the oplog does not tell of any more, and those that are older than the cluster
 // parameter changeStreamOptions says.

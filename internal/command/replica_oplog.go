@@ -33,14 +33,10 @@ type truncation struct {
 
 func (t *truncation) hours() float64 { return math.Float64frombits(t.minHours.Load()) }
 
-// truncateOplog keeps the oplog to its size, and snapshots no longer than they may be, until ctx ends.
-func (s *Server) truncateOplog(ctx context.Context) {
-	for clock.Wait(ctx, s.Clock, truncateEvery) == nil {
-		s.Query.Store.TrimPasts(s.snapshotWindow())
-		if err := s.truncate(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("The oplog could not be truncated", "error", err.Error())
-		}
-	}
+// truncateOplog keeps the oplog to its size, and snapshots no longer than they may be.
+func (s *Server) truncateOplog(ctx context.Context) error {
+	s.Query.Store.TrimPasts(s.snapshotWindow())
+	return s.truncate(ctx)
 }
 
 func (s *Server) truncate(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
-	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/memberlog"
@@ -161,15 +160,7 @@ func (op *Op) withRepeated(body bson.Doc) bson.Doc {
 // reapEvery is how often histories are looked through for those of sessions that are over.
 const reapEvery = 5 * time.Minute
 
-// reapHistories forgets what sessions did that have been over for as long as a session lives, until ctx ends.
-func (s *Server) reapHistories(ctx context.Context) {
-	for clock.Wait(ctx, s.Clock, reapEvery) == nil {
-		if err := s.reap(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("Sessions could not be reaped", "error", serverlog.Client(err.Error()))
-		}
-	}
-}
-
+// reap forgets what sessions did that have been over for as long as a session lives.
 func (s *Server) reap(ctx context.Context) error {
 	if s.Replica.View().State != replset.Primary {
 		return nil

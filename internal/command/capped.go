@@ -36,7 +36,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if e := findable(ns); e != nil {
 		return nil, e
 	}
-	if isServersOwn(ns) || op.Replica != nil && ns == catalog.ElectionNS { // of which a capped collection would lose the oldest
+	if isServersOwn(ns) || op.Replica != nil && (ns == catalog.ElectionNS || ns == catalog.OplogNS) { // which would lose the oldest of what it has
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "can't convert system collection %s to a capped collection", ns)
 	}
 	if err == nil {

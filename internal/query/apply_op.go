@@ -99,7 +99,7 @@ func (e *Engine) applyTo(ctx context.Context, w *storage.Writer, l LoggedChange,
 		if err = valid.change(old.Doc, doc); err != nil {
 			return false, err
 		}
-		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
+		_, _, err = w.UpdateAs(oplog.Telling{Form: l.form()}, old, doc)
 		return true, err
 	}
 	if err = valid.document(doc); err != nil {
@@ -107,6 +107,14 @@ func (e *Engine) applyTo(ctx context.Context, w *storage.Writer, l LoggedChange,
 	}
 	_, err = w.Insert(doc)
 	return true, err
+}
+
+// form is how an update was told of, and is again: what changed a document was no replacement.
+func (l *LoggedChange) form() oplog.Form {
+	if l.Op == 'u' && !l.Object.Lookup("$v").IsMissing() {
+		return oplog.Delta
+	}
+	return oplog.Whole
 }
 
 // changed is what an update makes of old, which is nil where there is none.

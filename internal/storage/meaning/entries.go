@@ -9,10 +9,11 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
-// Log tells the oplog of the change, whose catalogue was old, in the commands that make it. What is in local is not told.
+// Log tells the oplog of the change, whose catalogue was old, in the commands that make it. What is in local is not told, nor what
+// becomes of a collection of the profiler, whose documents are not told either.
 func (d *DDL) Log(l *oplog.Log, old *catalog.Catalog) {
 	for i, e := range d.Events {
-		if e.NS.DB == catalog.LocalDB || e.Kind == CollectionDropped && d.isTarget(i) {
+		if e.NS.DB == catalog.LocalDB || e.NS.Coll == catalog.ProfileCollection || e.Kind == CollectionDropped && d.isTarget(i) {
 			continue
 		}
 		o, o2 := d.command(i, old)

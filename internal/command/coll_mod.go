@@ -76,7 +76,8 @@ func collMod(op *Op) (bson.Doc, error) {
 	reply, err := op.applyCollMod(r)
 	if err == nil && op.Replica != nil && !r.dryRun && before != nil && op.leftCommit() == nil {
 		if after := op.Query.Store.Catalog().Collection(r.ns); after != nil && bytes.Equal(before.Document(), after.Document()) {
-			err = op.Query.Store.LogModified(op.patiently(), r.ns)
+			asked, index := r.kept(after)
+			err = op.Query.Store.LogModified(op.patiently(), r.ns, asked, index)
 		}
 	}
 	switch {
@@ -88,6 +89,27 @@ func collMod(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	return reply, nil
+}
+
+// kept is what r asks for where c has it already, which is told as a change is, and what the index that r names has of it: nil where that
+// is nothing.
+func (r *collModRequest) kept(c *catalog.Collection) (asked, ofIndex bson.Doc) {
+	b := bson.Build()
+	if r.index != nil && r.index.has("expireAfterSeconds") {
+		if d, err := r.index.find(c); err == nil {
+			ofIndex = bson.Build().Int64("expireAfterSeconds", int64(d.ExpireAfterSeconds)).Doc()
+			b.Object("index").String("name", d.Name).Fields(ofIndex).End()
+		}
+	}
+	if !r.validator.IsMissing() {
+		b.Value("validator", r.validator)
+	}
+	for _, f := range validationWords {
+		if word, ok := r.words[f.name]; ok {
+			b.Value(f.name, word)
+		}
+	}
+	return b.Doc(), ofIndex
 }
 
 // applyCollMod makes the change, or tries it.

@@ -234,13 +234,14 @@ func (w *Writer) Note(o bson.Doc) {
 	}
 }
 
-// LogModified writes an entry of a collMod that has changed nothing. Of what the oplog does not tell of, and of views, there is none.
-func (s *Store) LogModified(ctx context.Context, ns namespace.NS) error {
-	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.logModified(ctx, ns) })
+// LogModified writes an entry of a collMod that has changed nothing: asked is what it asked for, and index, if it is not nil, what the index
+// had of it. Of what the oplog does not tell of, and of views, there is none.
+func (s *Store) LogModified(ctx context.Context, ns namespace.NS, asked, index bson.Doc) error {
+	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.logModified(ctx, ns, asked, index) })
 	return err
 }
 
-func (s *Store) logModified(ctx context.Context, ns namespace.NS) error {
+func (s *Store) logModified(ctx context.Context, ns namespace.NS, asked, index bson.Doc) error {
 	t, err := s.Begin(ctx)
 	if err != nil {
 		return err
@@ -251,7 +252,11 @@ func (s *Store) logModified(ctx context.Context, ns namespace.NS) error {
 		return nil
 	}
 	t.log.Series(coll.Options.TimeSeries)
-	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), meaning.OptionsBefore(coll))
+	before := bson.Build().Fields(meaning.OptionsBefore(coll))
+	if index != nil {
+		before.Document("indexOptions_old", index)
+	}
+	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Fields(asked).Doc(), before.Doc())
 	change := meaning.NewChange(coll.ID)
 	t.meaning.Add(&change)
 	return atLast(ctx, func() error { return t.Commit(ctx, kv.Synced) })

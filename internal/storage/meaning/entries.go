@@ -151,7 +151,7 @@ func appendModified(b *bson.Builder, old, next bson.Doc) {
 		return option
 	}
 	for it := next.Iter(); it.Next(); {
-		if was := old.Lookup(it.Key()); was.Type != it.Value().Type || !bytes.Equal(was.Data, it.Value().Data) {
+		if was := old.Lookup(it.Key()); !same(was, it.Value()) && !comesWithValidator(old, next, it.Key()) {
 			b.Value(name(it.Key()), changeable(it.Key(), it.Value()))
 		}
 	}
@@ -160,6 +160,14 @@ func appendModified(b *bson.Builder, old, next bson.Doc) {
 			b.Value(name(it.Key()), off)
 		}
 	}
+}
+
+func same(v, w bson.Value) bool { return v.Type == w.Type && bytes.Equal(v.Data, w.Data) }
+
+// comesWithValidator says whether a collMod that gives a collection its first validator leaves the option as next has it without naming it.
+func comesWithValidator(old, next bson.Doc, option string) bool {
+	return (option == "validationLevel" || option == "validationAction") && old.Lookup(option).IsMissing() && same(next.Lookup(option), withoutOption[option]) &&
+		old.Lookup("validator").IsMissing() && !next.Lookup("validator").IsMissing()
 }
 
 // changeable is what collMod takes of an option's value: of a time series how its measurements are parted, for its fields stay.
@@ -197,7 +205,7 @@ func appendGone(b *bson.Builder, old, next *index.Definition) {
 func appendChanged(b *bson.Builder, old, next bson.Doc) {
 	for it := next.Iter(); it.Next(); {
 		v := it.Value()
-		if was := old.Lookup(it.Key()); was.Type == v.Type && bytes.Equal(was.Data, v.Data) {
+		if same(old.Lookup(it.Key()), v) {
 			continue
 		}
 		if seconds, exact := v.AsInt64(); exact && it.Key() == "expireAfterSeconds" { // a long here, whatever the index has

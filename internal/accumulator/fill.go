@@ -27,7 +27,7 @@ func fillWindow(linear bool) parseWindow {
 		}
 		w.exprs = []expr.Expr{e}
 		if linear {
-			w.make = func() (Window, error) { return &linearFill{of: w.exprs, right: -1}, nil }
+			w.make = func() (Window, error) { return &linearFill{of: w.exprs}, nil }
 		} else {
 			w.make = func() (Window, error) { return &locf{of: w.exprs, last: kept{bson.Null}}, nil }
 		}
@@ -51,92 +51,115 @@ func (l *locf) Next(rows Rows, f Frame) (bson.Value, error) {
 	return l.last.Value, nil
 }
 
-// linearFill interpolates between the last value before (left) and the next one behind (right, found once for each gap).
+// linearFill interpolates between the last value before (left) and the next one behind (right, found once for each gap), in the types that
+// the values have.
 type linearFill struct {
-	of     []expr.Expr
-	v      [1]bson.Value
-	left   fillPoint
-	right  int // the position of next, -1 for not looked for
-	next   fillPoint
-	before float64
-	seen   bool
-}
-
-type fillPoint struct {
-	x, y    float64
-	decimal bool
-	found   bool
+	of           []expr.Expr
+	v            [1]bson.Value
+	left, right  point
+	leftIsKnown  bool
+	rightIsKnown bool
+	sought       int // right was looked for up to this document
+	at, before   kept
+	seen         bool
 }
 
 func (l *linearFill) Next(rows Rows, f Frame) (bson.Value, error) {
-	x, err := l.place(rows, f.At)
+	x, err := rows.SortValue(f.At)
 	if err != nil {
 		return bson.Missing, err
 	}
-	if l.seen && x == l.before {
-		return bson.Missing, mongoerr.New(6050106, "There can be no repeated values in the sort field")
-	}
-	l.before, l.seen = x, true
+	l.at.set(x)
 	if err := rows.Eval(f.At, l.of, l.v[:]); err != nil {
 		return bson.Missing, err
 	}
-	if v := l.v[0]; !v.IsNullish() {
-		l.right = -1
-		l.left, err = l.point(x, v)
-		return v, err
+	v := l.v[0]
+	if !v.IsNumber() && !v.IsNullish() {
+		return bson.Missing, mongoerr.New(mongoerr.TypeMismatch, "Value to be filled must be numeric or nullish, but found %s", v.Type)
 	}
-	if !l.left.found {
+	if err := l.moveOn(); err != nil {
+		return bson.Missing, err
+	}
+	if !v.IsNullish() {
+		l.left.x.set(l.at.Value)
+		l.left.y.set(v)
+		l.leftIsKnown = true
+		return v, nil
+	}
+	if !l.leftIsKnown {
 		return bson.Null, nil
 	}
-	if l.right < f.At {
+	if l.sought <= f.At {
 		if err := l.lookAhead(rows, f.At); err != nil {
 			return bson.Missing, err
 		}
 	}
-	if !l.next.found {
+	if !l.rightIsKnown {
 		return bson.Null, nil
 	}
-	slope := (l.next.y - l.left.y) / (l.next.x - l.left.x)
-	return number(l.left.y+(x-l.left.x)*slope, l.left.decimal || l.next.decimal), nil
+	return l.between()
+}
+
+// moveOn holds the place of the document against that of the one before.
+func (l *linearFill) moveOn() error {
+	switch x := l.at.Value; {
+	case !x.IsNumber() && !isMoment(x):
+		return mongoerr.New(mongoerr.TypeMismatch, "Value of the sortBy field must be numeric or a date, but found %s", x.Type)
+	case l.seen && bson.Equal(x, l.before.Value):
+		return mongoerr.New(6050106, "There can be no repeated values in the sort field in the same partition")
+	case l.seen && isMoment(x) != isMoment(l.before.Value):
+		return mongoerr.New(mongoerr.TypeMismatch, "Conflicting sort value types, previously received type %s, but found %s", l.before.Type, x.Type)
+	}
+	l.before.set(l.at.Value)
+	l.seen = true
+	return nil
+}
+
+// isMoment says whether v can be made a date of.
+func isMoment(v bson.Value) bool {
+	return v.Type == bson.TypeDate || v.Type == bson.TypeTimestamp || v.Type == bson.TypeObjectID
 }
 
 // lookAhead finds the next value behind document at.
 func (l *linearFill) lookAhead(rows Rows, at int) error {
-	l.next = fillPoint{}
-	for l.right = at + 1; l.right < rows.Len(); l.right++ {
-		if err := rows.Eval(l.right, l.of, l.v[:]); err != nil {
+	l.rightIsKnown = false
+	for l.sought = at + 1; l.sought < rows.Len(); l.sought++ {
+		if err := rows.Eval(l.sought, l.of, l.v[:]); err != nil {
 			return err
 		}
 		if l.v[0].IsNullish() {
 			continue
 		}
-		y := l.v[0].Clone()
-		x, err := l.place(rows, l.right)
+		l.right.y.set(l.v[0])
+		x, err := rows.SortValue(l.sought)
 		if err != nil {
 			return err
 		}
-		l.next, err = l.point(x, y)
-		return err
+		if x.IsNullish() {
+			continue
+		}
+		l.right.x.set(x)
+		l.rightIsKnown = true
+		return nil
 	}
 	return nil
 }
 
-func (l *linearFill) point(x float64, v bson.Value) (fillPoint, error) {
-	if !v.IsNumber() {
-		return fillPoint{}, mongoerr.New(6050201, "Value to be filled must be numeric or nullish, but got %s", v.Type)
+// between is the value at the document's place on the line from left to right.
+func (l *linearFill) between() (bson.Value, error) {
+	way, err := change(l.left.x.Value, l.at.Value)
+	if err != nil {
+		return bson.Missing, err
 	}
-	return fillPoint{x: x, y: v.AsDouble(), decimal: v.Type == bson.TypeDecimal, found: true}, nil
-}
-
-func (l *linearFill) place(rows Rows, i int) (float64, error) {
-	v, err := rows.SortValue(i)
-	switch {
-	case err != nil:
-		return 0, err
-	case v.Type == bson.TypeDate:
-		return float64(v.Millis()), nil
-	case v.IsNumber():
-		return v.AsDouble(), nil
+	run, err := change(l.left.x.Value, l.right.x.Value)
+	if err != nil {
+		return bson.Missing, err
 	}
-	return 0, mongoerr.New(605001, "$linearFill sortBy value must be numeric or a date, but found %s", v.Type)
+	rise, err := change(l.left.y.Value, l.right.y.Value)
+	if err != nil {
+		return bson.Missing, err
+	}
+	more, _ := bson.Mul(way, divided(rise, run))
+	sum, _ := bson.Add(l.left.y.Value, more)
+	return sum, nil
 }

@@ -127,20 +127,31 @@ func area(a, b *point) bson.Value {
 	if a.isNaN() || b.isNaN() {
 		return bson.Int32(0)
 	}
-	var width bson.Value
-	if a.x.Type == bson.TypeDate {
-		width = bson.Int64(b.x.Millis() - a.x.Millis())
-	} else {
-		width, _ = bson.Sub(b.x.Value, a.x.Value)
-	}
+	width := distance(a.x.Value, b.x.Value)
 	heights, _ := bson.Add(b.y.Value, a.y.Value)
 	product, _ := bson.Mul(heights, width)
 	return divided(product, bson.Double(2))
 }
 
-// divided is a double, or a decimal where a is one.
+// distance is that of two numbers, or of two dates in milliseconds.
+func distance(from, to bson.Value) bson.Value {
+	if from.Type == bson.TypeDate {
+		return bson.Int64(to.Millis() - from.Millis())
+	}
+	return less(to, from)
+}
+
+// change is the distance of values of which nothing is known yet.
+func change(from, to bson.Value) (bson.Value, error) {
+	if from.IsNumber() && to.IsNumber() || from.Type == bson.TypeDate && to.Type == bson.TypeDate {
+		return distance(from, to), nil
+	}
+	return bson.Missing, mongoerr.New(mongoerr.TypeMismatch, "can't $subtract %s from %s", from.Type, to.Type)
+}
+
+// divided is a double, or a decimal where one took part.
 func divided(a, by bson.Value) bson.Value {
-	if a.Type == bson.TypeDecimal {
+	if a.Type == bson.TypeDecimal || by.Type == bson.TypeDecimal {
 		return bson.Decimal(divideDecimal(a.AsDecimal(), by.AsDecimal()))
 	}
 	return bson.Double(a.AsDouble() / by.AsDouble())

@@ -57,12 +57,15 @@ func rateWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error 
 	return nil
 }
 
-// rate is $derivative, which looks at points (sort value, input).
+// rate is $derivative: what the input changes by between the first document of the window and the last, by what the sort value does. It is
+// computed in the types that the values have. Dates are subtracted as dates, and the unit comes last: as doubles, moments counted in hours
+// lose the difference between them.
 type rate struct {
-	name  string
-	input []expr.Expr
-	unit  float64 // in milliseconds, 0 without
-	v     [1]bson.Value
+	name        string
+	input       []expr.Expr
+	unit        float64 // in milliseconds, 0 without
+	first, last point
+	v           [1]bson.Value
 }
 
 func (r *rate) readUnit(v bson.Value) error {
@@ -78,54 +81,59 @@ func (r *rate) readUnit(v bson.Value) error {
 	return mongoerr.New(5490704, "unit must be 'week' or smaller")
 }
 
-// point is document i: its place and its value. A decimal makes the result one.
-func (r *rate) point(rows Rows, i int) (x, y float64, decimal bool, err error) {
-	sv, err := rows.SortValue(i)
+// point reads document i: its place and its value.
+func (r *rate) point(rows Rows, i int, p *point) error {
+	x, err := rows.SortValue(i)
 	if err != nil {
-		return 0, 0, false, err
+		return err
 	}
 	switch {
-	case sv.Type == bson.TypeDate && r.unit == 0:
-		return 0, 0, false, mongoerr.New(5624901, "%s where the sortBy is a Date requires a 'unit'", r.name)
-	case sv.Type == bson.TypeDate:
-		x = float64(sv.Millis()) / r.unit
-	case r.unit != 0:
-		return 0, 0, false, mongoerr.New(5624900, "%s with 'unit' expects the sortBy field to be a Date", r.name)
-	case !sv.IsNumber():
-		return 0, 0, false, mongoerr.New(5624902, "%s (with no 'unit') expects the sortBy field to be numeric", r.name)
-	default:
-		x, decimal = sv.AsDouble(), sv.Type == bson.TypeDecimal
+	case r.unit != 0 && x.Type != bson.TypeDate:
+		return mongoerr.New(5624900, "%s with 'unit' expects the sortBy field to be a Date", r.name)
+	case r.unit == 0 && x.Type == bson.TypeDate:
+		return mongoerr.New(5624901, "%s where the sortBy is a Date requires an 'unit'", r.name)
+	case r.unit == 0 && !x.IsNumber():
+		return mongoerr.New(5624902, "%s (with no 'unit') expects the sortBy field to be numeric", r.name)
 	}
+	p.x.set(x)
 	if err := rows.Eval(i, r.input, r.v[:]); err != nil {
-		return 0, 0, false, err
+		return err
 	}
-	v := r.v[0]
-	if !v.IsNumber() {
-		return 0, 0, false, mongoerr.New(5624903, "%s input must be numeric, but got %s", r.name, v.Type)
-	}
-	return x, v.AsDouble(), decimal || v.Type == bson.TypeDecimal, nil
+	p.y.set(r.v[0])
+	return nil
 }
 
 // Next implements Window for $derivative.
 func (r *rate) Next(rows Rows, f Frame) (bson.Value, error) {
-	if f.High-f.Low < 2 {
+	if f.High <= f.Low {
 		return bson.Null, nil
 	}
-	x1, y1, d1, err := r.point(rows, f.Low)
-	if err != nil {
+	if err := r.point(rows, f.Low, &r.first); err != nil {
 		return bson.Missing, err
 	}
-	x2, y2, d2, err := r.point(rows, f.High-1)
-	if err != nil || x1 == x2 {
+	if err := r.point(rows, f.High-1, &r.last); err != nil {
+		return bson.Missing, err
+	}
+	run := distance(r.first.x.Value, r.last.x.Value)
+	rise, err := r.rise(run)
+	if err != nil || bson.Equal(run, bson.Int32(0)) {
 		return bson.Null, err
 	}
-	return number((y2-y1)/(x2-x1), d1 || d2), nil
+	result := divided(rise, run)
+	if r.unit != 0 {
+		result, _ = bson.Mul(result, bson.Int64(int64(r.unit)))
+	}
+	return result, nil
 }
 
-// number is f as a double, or a decimal where one took part.
-func number(f float64, decimal bool) bson.Value {
-	if decimal {
-		return bson.Decimal(bson.DecimalFromFloat(f))
+// rise is the change of the input, which may be one of dates, in milliseconds.
+func (r *rate) rise(run bson.Value) (bson.Value, error) {
+	from, to := r.first.y.Value, r.last.y.Value
+	switch {
+	case from.IsNullish() || to.IsNullish():
+		return bson.Missing, mongoerr.New(5624903, "%s input must not be null or missing", r.name)
+	case from.IsNumber() && to.Type == bson.TypeDate:
+		return bson.Missing, mongoerr.New(mongoerr.TypeMismatch, "$divide only supports numeric types, not date and %s", run.Type)
 	}
-	return bson.Double(f)
+	return change(from, to)
 }

@@ -17,7 +17,7 @@ func scaleWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error
 	if arg.Type != bson.TypeObject {
 		return mongoerr.New(mongoerr.FailedToParse, "$minMaxScaler expects an object, but got %s", arg.Type)
 	}
-	s := scaler{low: 0, high: 1}
+	s := scaler{low: bson.Int32(0), high: bson.Int32(1)}
 	for it := arg.Doc().Iter(); it.Next(); {
 		v := it.Value()
 		switch it.Key() {
@@ -37,11 +37,10 @@ func scaleWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error
 				return mongoerr.New(mongoerr.FailedToParse, "'%s' of $minMaxScaler must be a constant number", it.Key())
 			}
 			if it.Key() == "min" {
-				s.low = c.AsDouble()
+				s.low = c.Clone()
 			} else {
-				s.high = c.AsDouble()
+				s.high = c.Clone()
 			}
-			s.decimal = s.decimal || c.Type == bson.TypeDecimal
 		default:
 			return mongoerr.New(mongoerr.FailedToParse, "$minMaxScaler got unexpected argument: %s", it.Key())
 		}
@@ -49,7 +48,7 @@ func scaleWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error
 	switch {
 	case s.input == nil:
 		return mongoerr.New(mongoerr.FailedToParse, "$minMaxScaler requires an 'input' expression")
-	case s.low >= s.high:
+	case bson.Compare(s.low, s.high) >= 0:
 		return mongoerr.New(mongoerr.FailedToParse, "'min' of $minMaxScaler must be less than 'max'")
 	}
 	w.exprs = s.input
@@ -67,10 +66,10 @@ func scaleWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error
 	return nil
 }
 
+// scaler computes in the types that the values have. Where all values of the window are equal the result is low, as it was given.
 type scaler struct {
 	input             []expr.Expr
-	low, high         float64
-	decimal           bool
+	low, high         bson.Value
 	smallest, largest Window
 	v                 [1]bson.Value
 }
@@ -95,10 +94,10 @@ func (s *scaler) Next(rows Rows, f Frame) (bson.Value, error) {
 			return bson.Missing, mongoerr.New(10487001, "'input' argument to $minMaxScaler must evaluate to a numeric type, got type: %s", v.Type)
 		}
 	}
-	a, b := least.AsDouble(), most.AsDouble()
-	decimal := s.decimal || v.Type == bson.TypeDecimal || least.Type == bson.TypeDecimal || most.Type == bson.TypeDecimal
-	if a == b {
-		return number(s.low, decimal), nil
+	if bson.Equal(least, most) {
+		return s.low, nil
 	}
-	return number((v.AsDouble()-a)/(b-a)*(s.high-s.low)+s.low, decimal), nil
+	scaled, _ := bson.Mul(divided(less(v, least), less(most, least)), less(s.high, s.low))
+	sum, _ := bson.Add(scaled, s.low)
+	return sum, nil
 }

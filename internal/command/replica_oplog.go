@@ -61,6 +61,16 @@ func (s *Server) truncate(ctx context.Context) error {
 	return nil
 }
 
+// oplogSection is how far the oplog reaches; nothing where it cannot be read now.
+func (op *Op) oplogSection(b *bson.Builder) {
+	oldest, err := memberlog.Oldest(op.Ctx, op.Query.Store)
+	if err != nil {
+		return
+	}
+	latest := op.Query.Store.LastLogged()
+	b.Timestamp("latestOptime", latest.Seconds(), latest.Counter()).Timestamp("earliestOptime", oldest.Seconds(), oldest.Counter())
+}
+
 func (op *Op) oplogTruncationSection(b *bson.Builder) {
 	t := &op.truncation
 	b.Int64("totalTimeProcessingMicros", 0).String("processingMethod", "scanning").Double("oplogMinRetentionHours", t.hours()).

@@ -49,6 +49,7 @@ func statusSections() []section {
 		{name: "opLatencies", append: (*Op).opLatenciesSection},
 		{name: "opcounters", append: (*Op).opcountersSection},
 		{name: "opcountersRepl", append: func(_ *Op, b *bson.Builder) { zeros(b, "insert query update delete getmore command") }},
+		{name: "oplog", member: true, optional: true, append: (*Op).oplogSection},
 		{name: "oplogTruncation", member: true, append: (*Op).oplogTruncationSection},
 		{name: "pebble", append: (*Op).pebbleSection},
 		{name: "queues", append: (*Op).queuesSection},

@@ -43,8 +43,8 @@ func beBusy(ctx context.Context, in io.Reader, _ io.Writer) error {
 	return nil
 }
 
-// besideBusy finds and inserts beside such a process. So it tells what the machine makes of it that somebody else computes, whoever that is: with
-// what it says of expiry-told must be compared.
+// besideBusy finds and inserts beside such a process. So it tells what the machine makes of it that somebody else computes for milliseconds in one
+// piece, whoever that is: a yardstick for expiry-told.
 type besideBusy struct{}
 
 func (*besideBusy) prepare(context.Context, *bench) error { return nil }

@@ -428,7 +428,8 @@ func spillDir(s *Server) (string, error) {
 	return dir, nil
 }
 
-// endCursors has the cursors on a collection that is no longer there under its name fail, but for change streams: they tell of it.
+// endCursors has the cursors on a collection that is no longer there under its name fail, but for change streams, which tell of it, and
+// for those of open transactions, which go on to see it.
 func endCursors(cursors *cursor.Registry, e meaning.Event) {
 	var why error
 	switch e.Kind {
@@ -440,7 +441,7 @@ func endCursors(cursors *cursor.Registry, e meaning.Event) {
 		return
 	}
 	ns := e.NS.String()
-	cursors.Invalidate(func(c *cursor.Cursor) bool { return c.NS == ns && !c.Watches }, why)
+	cursors.Invalidate(func(c *cursor.Cursor) bool { return c.NS == ns && !c.Watches && c.TxnNumber < 0 }, why)
 }
 
 func (d *database) config(s *Server) command.Config {

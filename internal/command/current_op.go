@@ -168,6 +168,9 @@ func (s *Server) describe(o *operation.Operation, open []session.Open, now int64
 	if o.Killed() {
 		b.Bool("killPending", true)
 	}
+	if n := o.Stats.WriteConflicts.Load(); n > 0 {
+		b.Int64("writeConflicts", n)
+	}
 	if o.Progress != nil {
 		message, done, total := o.Progress()
 		b.String("msg", message).Object("progress").Int64("done", done).Int64("total", total).End()

@@ -6,6 +6,7 @@ package query
 import (
 	"context"
 	"crypto/rand"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -114,6 +115,8 @@ type Call struct {
 	Seen      exec.Examined
 	// Keys counts what was put into indexes and taken out.
 	Keys indexwrite.KeyCount
+	// Conflicts, unless nil, counts how often other writes were in the way.
+	Conflicts *atomic.Int64
 	// NoNow and Definition say that expressions have no $$NOW, $$CLUSTER_TIME and $$USER_ROLES, or are kept for later; see expr.Options.
 	NoNow, Definition bool
 	// Validator says that expressions are a validator's, see expr.Options.

@@ -118,7 +118,7 @@ func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, cal
 
 // write runs f in a transaction of its own, or in the call's.
 func (e *Engine) write(ctx context.Context, ns namespace.NS, create bool, call *Call, f func(*storage.Writer) error) error {
-	o := storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Patience: call.Patience, Keys: &call.Keys,
+	o := storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Patience: call.Patience, Keys: &call.Keys, Conflicts: call.Conflicts,
 		Retry: call.Retry.of(call.Statement, call.image)}
 	if call.Txn != nil {
 		return call.Txn.Write(ctx, ns, o, f)

@@ -105,6 +105,7 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 	case t.statements.failed != nil:
 		return t.statements.failed
 	case t.statements.conflicted:
+		o.conflicted()
 		return conflict()
 	case err != nil:
 		return err
@@ -230,7 +231,7 @@ type errHeld struct{ until <-chan struct{} }
 func (*errHeld) Error() string { return "storage: a transaction holds the document" }
 
 // wait waits until what is in the way of a write is over; ok is false where err is something else.
-func (s *Store) wait(ctx context.Context, err error) (ok bool, failed error) {
+func (s *Store) wait(ctx context.Context, o *WriteOptions, err error) (ok bool, failed error) {
 	if err == nil {
 		return false, nil
 	}
@@ -238,6 +239,7 @@ func (s *Store) wait(ctx context.Context, err error) (ok bool, failed error) {
 	if !errors.As(err, &in) {
 		return false, err
 	}
+	o.conflicted()
 	select {
 	case <-in.until:
 		return true, nil

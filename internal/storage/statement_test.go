@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,7 +126,14 @@ func TestStatementConflicts(t *testing.T) {
 	isConflict(first.set(testNS, "{_id: 2}")) // it is good for nothing any more
 	first.Rollback()
 	f.must(second.set(testNS, "{_id: 2, second: true}", "{_id: 9, second: true}"))
-	isConflict(third.set(testNS, "{_id: 9}"))
+	var conflicts atomic.Int64
+	isConflict(third.Write(context.Background(), testNS, WriteOptions{Conflicts: &conflicts}, func(w *Writer) error {
+		_, err := w.Insert(bson.MustDoc("{_id: 9}"))
+		return err
+	}))
+	if n := conflicts.Load(); n != 1 {
+		t.Errorf("%d conflicts", n)
+	}
 	third.Rollback()
 	fourth := f.beginTransaction()
 	f.must(second.Commit(context.Background(), kv.Buffered))
@@ -142,8 +150,11 @@ func TestWriteWaits(t *testing.T) {
 			f.must(f.insert(testNS, "{_id: 1, n: 0}", "{_id: 2, n: 0}"))
 			txn := f.beginTransaction()
 			f.must(txn.set(testNS, "{_id: 1, n: 10}", "{_id: 3}"))
+			var conflicts atomic.Int64
+			counting := creating
+			counting.Conflicts = &conflicts
 			add := func(ctx context.Context, id int32) error {
-				return f.Write(ctx, testNS, creating, func(w *Writer) error {
+				return f.Write(ctx, testNS, counting, func(w *Writer) error {
 					rec, there, err := w.GetByID(bson.Int32(id))
 					if err != nil || !there {
 						return err
@@ -154,10 +165,16 @@ func TestWriteWaits(t *testing.T) {
 				})
 			}
 			f.must(add(context.Background(), 2)) // is not the transaction's
+			if n := conflicts.Load(); n != 0 {
+				t.Errorf("%d conflicts", n)
+			}
 			short, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
 			if err := add(short, 1); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal("it did not wait:", err)
+			}
+			if n := conflicts.Load(); n != 1 { // is counted before it is over
+				t.Errorf("%d conflicts", n)
 			}
 			done := make(chan error, 2)
 			go func() { done <- add(context.Background(), 1) }()

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -36,6 +37,15 @@ type WriteOptions struct {
 	OfMember bool
 	// Keys, unless nil, has added to it how many index keys came and went.
 	Keys *indexwrite.KeyCount
+	// Conflicts, unless nil, counts how often others were in the way: f is run again then, after their end, or fails in a transaction.
+	Conflicts *atomic.Int64
+}
+
+// conflicted counts one.
+func (o *WriteOptions) conflicted() {
+	if o.Conflicts != nil {
+		o.Conflicts.Add(1)
+	}
 }
 
 // A try that follows a conflict waits for others that have met one over the same keys, so only operations on their first try, and transactions,
@@ -72,7 +82,7 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 			}
 			continue
 		}
-		if over, failed := s.wait(ctx, err); over {
+		if over, failed := s.wait(ctx, &o, err); over {
 			continue
 		} else if failed != err {
 			return failed
@@ -80,6 +90,7 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 		if !errors.Is(err, kv.ErrConflict) {
 			return err
 		}
+		o.conflicted()
 		contended |= claimed
 		if conflicts++; conflicts >= promptTries && !throttle.Wait(ctx.Done(), restAfter(conflicts)) {
 			return context.Cause(ctx)

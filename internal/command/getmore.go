@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -43,7 +44,8 @@ func getMore(op *Op) (bson.Doc, error) {
 	if given && batch == 0 {
 		batch, given = 0, false
 	}
-	c, err := op.Cursors.Take(id.Int64(), ns.String(), op.SessionID)
+	bound := op.user() != nil && !op.May(privilege.Cluster(), privilege.Impersonate)
+	c, err := op.Cursors.Take(id.Int64(), ns.String(), op.SessionID, bound)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func TestSessionsOfUsers(t *testing.T) {
 		return r
 	}
 	cursor := check("both", "test", `{find: "c", batchSize: 1, lsid: LSID}`, 0).Lookup("cursor").Doc().Lookup("id").String()
-	if r := check("sha256", "test", `{getMore: `+cursor+`, collection: "c", lsid: LSID}`, 13); !strings.Contains(r.String(), "was not created by the authenticated user") {
+	if r := check("sha256", "test", `{getMore: `+cursor+`, collection: "c", lsid: LSID}`, 13); !strings.Contains(r.Lookup("errmsg").Str(), "is not the same as the operation context's session id") {
 		t.Error(r)
 	}
 	transaction := `lsid: LSID, txnNumber: NumberLong(1), autocommit: false`

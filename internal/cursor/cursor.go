@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 const (
@@ -236,8 +237,8 @@ func newID() int64 {
 	return int64(binary.LittleEndian.Uint64(b[:]) >> 1)
 }
 
-// Take hands out the cursor with the id for one getMore on ns.
-func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
+// Take hands out the cursor with the id for one getMore on ns. Who is bound to his session, as users are, is told so first.
+func (r *Registry) Take(id int64, ns, lsid string, bound bool) (*Cursor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.mu.open[id]
@@ -251,6 +252,9 @@ func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
 	switch {
 	case c == nil || c.killed:
 		return nil, mongoerr.New(mongoerr.CursorNotFound, "cursor id %d not found", id)
+	case c.LSID != lsid && bound:
+		return nil, mongoerr.New(mongoerr.Unauthorized, "Cursor session id (%s) is not the same as the operation context's session id (%s)",
+			session.Shown(c.LSID), session.Shown(lsid))
 	case c.NS != ns:
 		return nil, mongoerr.New(mongoerr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.NS)
 	case c.LSID != lsid:
@@ -268,8 +272,6 @@ func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
 
 func sessionMismatch(id int64, own, asked string) error {
 	switch {
-	case own != "" && asked != "" && own[16:] != asked[16:]: // of two users
-		return mongoerr.New(mongoerr.Unauthorized, "cursor id %d was not created by the authenticated user", id)
 	case own == "":
 		return mongoerr.New(50736, "Cannot run getMore on cursor %d, which was not created in a session, in a session", id)
 	case asked == "":

@@ -59,7 +59,7 @@ func TestCursorsGiveWay(t *testing.T) {
 	later, keptToo := add(false)
 	able, shrunk := add(true)
 	inUse, busy := add(true)
-	if _, err := r.Take(inUse.ID, "d.c", ""); err != nil {
+	if _, err := r.Take(inUse.ID, "d.c", "", false); err != nil {
 		t.Fatal(err)
 	}
 
@@ -71,7 +71,7 @@ func TestCursorsGiveWay(t *testing.T) {
 	if shrunk.Held() != 0 || shrunk.closed || kept.closed || busy.Held() == 0 {
 		t.Errorf("shrunk %+v, kept %+v, busy %+v", shrunk, kept, busy)
 	}
-	if _, err := r.Take(able.ID, "d.c", ""); err != nil {
+	if _, err := r.Take(able.ID, "d.c", "", false); err != nil {
 		t.Error(err)
 	}
 	if err := a.Wait(t.Context(), 8<<20); err != nil {
@@ -80,10 +80,10 @@ func TestCursorsGiveWay(t *testing.T) {
 	if !kept.closed || keptToo.closed {
 		t.Errorf("the longest idle %v, the other %v", kept.closed, keptToo.closed)
 	}
-	if _, err := r.Take(oldest.ID, "d.c", ""); !mongoerr.Is(err, mongoerr.ExceededMemoryLimit) {
+	if _, err := r.Take(oldest.ID, "d.c", "", false); !mongoerr.Is(err, mongoerr.ExceededMemoryLimit) {
 		t.Error(err)
 	}
-	if _, err := r.Take(later.ID, "d.c", ""); err != nil || r.Sacrificed() != 1 {
+	if _, err := r.Take(later.ID, "d.c", "", false); err != nil || r.Sacrificed() != 1 {
 		t.Errorf("%v, %d ended", err, r.Sacrificed())
 	}
 }
@@ -134,7 +134,7 @@ func TestParsedCommandsGiveWay(t *testing.T) {
 	if err := a.Wait(t.Context(), 20<<20); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Take(c.ID, "d.c", ""); err == nil || !k.closed {
+	if _, err := r.Take(c.ID, "d.c", "", false); err == nil || !k.closed {
 		t.Errorf("it lives on: %v", err)
 	}
 	a.Close()

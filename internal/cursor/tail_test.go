@@ -42,7 +42,7 @@ func TestAnInvalidatedCursor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if busy {
-				if _, err := r.Take(cursor.ID, "d.c", ""); err != nil {
+				if _, err := r.Take(cursor.ID, "d.c", "", false); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -63,7 +63,7 @@ func TestAnInvalidatedCursor(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			for _, code := range []mongoerr.Code{c.code, mongoerr.CursorNotFound} {
-				if _, err := r.Take(cursor.ID, "d.c", ""); !mongoerr.Is(err, code) {
+				if _, err := r.Take(cursor.ID, "d.c", "", false); !mongoerr.Is(err, code) {
 					t.Errorf("%s: %v, want %s", name, err, code.Name())
 				}
 			}

@@ -32,6 +32,15 @@ func OwnedID(uuid string, uid []byte) string {
 // UUIDOf and UIDOf are what an id is made of.
 func UUIDOf(id string) string { return id[:min(len(id), uuidBytes)] }
 
+// Shown is how MongoDB's messages show a session: its UUID, its user, and no transaction.
+func Shown(id string) string {
+	if id == "" {
+		return "none"
+	}
+	u := UUIDOf(id)
+	return fmt.Sprintf("%x-%x-%x-%x-%x - %s -  - ", u[:4], u[4:6], u[6:8], u[8:10], u[10:], base64.StdEncoding.EncodeToString(UIDOf(id)))
+}
+
 // UIDOf is the digest of the session's user.
 func UIDOf(id string) []byte {
 	if len(id) <= uuidBytes {

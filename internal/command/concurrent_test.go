@@ -88,6 +88,7 @@ func TestATimeLimitEndsAnOperation(t *testing.T) {
 
 func TestKillSessionsStopsTheirOperationsAndCursors(t *testing.T) {
 	const one, two = "UUID('11111111-1111-4111-8111-111111111111')", "UUID('22222222-2222-4222-8222-222222222222')"
+	const nobody = "BinData(0, '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=')"
 	for _, c := range []struct {
 		command  string
 		one, two bool // which sessions it stops
@@ -97,9 +98,9 @@ func TestKillSessionsStopsTheirOperationsAndCursors(t *testing.T) {
 		{"{killAllSessions: []}", true, true},
 		{"{killAllSessions: [{user: 'a', db: 'b'}]}", false, false},
 		{"{killAllSessionsByPattern: []}", true, true},
-		{"{killAllSessionsByPattern: [{lsid: {id: " + two + "}}]}", false, true},
-		{"{killAllSessionsByPattern: [{uid: BinData(0, '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=')}]}", true, true},
-		{"{killAllSessionsByPattern: [{uid: BinData(0, 'AAAA')}]}", false, false},
+		{"{killAllSessionsByPattern: [{lsid: {id: " + two + ", uid: " + nobody + "}}]}", false, true},
+		{"{killAllSessionsByPattern: [{uid: " + nobody + "}]}", true, true},
+		{"{killAllSessionsByPattern: [{uid: BinData(0, 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=')}]}", false, false},
 	} {
 		h := newHarness(t)
 		begun := h.addWait()

@@ -244,10 +244,23 @@ func (op *Op) sessionID(path string, lsid bson.Doc) (string, error) {
 	if id != own && !op.May(privilege.Cluster(), privilege.Impersonate) {
 		return "", mongoerr.New(mongoerr.Unauthorized, "Unauthorized to set user digest in LogicalSessionId")
 	}
-	if len(digest) != session.UIDBytes {
-		return "", mongoerr.New(mongoerr.UnsupportedFormat, "uid is not a SHA-256 digest")
-	}
 	return id, nil
+}
+
+// digest reads an optional digest of a user; nil when absent.
+func (a *Args) digest(key string) []byte {
+	v, ok := a.typed(key, bson.TypeBinary)
+	if !ok {
+		return nil
+	}
+	subtype, data := v.Binary()
+	switch {
+	case subtype != 0:
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong binData type '%s', expected type 'general'", a.path, key, subtypeName(subtype)))
+	case len(data) != session.UIDBytes:
+		a.Fail(mongoerr.New(mongoerr.UnsupportedFormat, "Unsupported SHA256Block hash length: %d", len(data)))
+	}
+	return data
 }
 
 // takesTxn says whether a replica set would take a txnNumber on the command.
@@ -269,7 +282,7 @@ func sessionUUID(path string, lsid bson.Doc) (string, error) {
 	id := a.Value("id")
 	a.typed("txnNumber", bson.TypeInt64)
 	a.typed("txnUUID", bson.TypeBinary)
-	a.typed("uid", bson.TypeBinary)
+	a.digest("uid")
 	if err := a.Done(); err != nil {
 		return "", err
 	}

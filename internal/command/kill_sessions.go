@@ -21,7 +21,7 @@ func killSessionsCommands() []*Command {
 }
 
 func killSessions(op *Op) (bson.Doc, error) {
-	ids, err := op.sessionIDs()
+	ids, err := op.sessionIDs(op.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func killSessions(op *Op) (bson.Doc, error) {
 
 // killAllSessions takes users; all sessions are killed when none is named.
 func killAllSessions(op *Op) (bson.Doc, error) {
-	a := op.Args
+	a := op.Args.as("KillAllSessionsCmd")
 	a.Required(op.Name())
 	users := a.Array(op.Name())
 	if err := a.Err(); err != nil {
@@ -52,7 +52,7 @@ func killAllSessions(op *Op) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := checkPair(op.Name()+"."+op.Name(), d, "user", "db"); err != nil {
+		if err := checkPair(a.path+"."+op.Name(), d, "user", "db"); err != nil {
 			return nil, err
 		}
 		uid := session.UID(auth.Name{Name: d.Lookup("user").Str(), DB: d.Lookup("db").Str()}.String())
@@ -83,7 +83,7 @@ func (p sessionPattern) matches(id string) bool {
 }
 
 func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
-	a := op.Args
+	a := op.Args.as("KillAllSessionsByPatternCmd")
 	a.Required(op.Name())
 	array := a.Array(op.Name())
 	if err := a.Err(); err != nil {
@@ -95,7 +95,7 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := op.readSessionPattern(op.Name()+"."+op.Name(), d)
+		p, err := readSessionPattern(a.path+"."+op.Name(), d)
 		if err != nil {
 			return nil, err
 		}
@@ -116,20 +116,42 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 	})
 }
 
-func (op *Op) readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
+func readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
 	a := NewArgs(path, d)
-	a.Array("users")
-	a.Array("roles")
+	checkPairs(a, "users", "user")
+	checkPairs(a, "roles", "role")
 	p.actsFor = a.Has("users") || a.Has("roles")
-	if uid, ok := a.typed("uid", bson.TypeBinary); ok {
-		_, p.uid = uid.Binary()
-	}
+	p.uid = a.digest("uid")
 	if lsid := a.Doc("lsid"); lsid != nil {
-		if p.id, err = op.sessionID(path+".lsid", lsid); err != nil {
-			return p, err
+		if p.id, err = wholeSessionID(path+".lsid", lsid); err != nil {
+			a.Fail(err)
 		}
 	}
 	return p, a.Done()
+}
+
+// checkPairs wants an array of documents with a name and its database.
+func checkPairs(a *Args, key, name string) {
+	for it := a.Array(key).Iter(); it.Next(); {
+		d, err := a.element(key, it)
+		if err == nil {
+			err = checkPair(a.path+"."+key, d, name, "db")
+		}
+		if err != nil {
+			a.Fail(err)
+		}
+	}
+}
+
+// wholeSessionID is the id of a session that is named with its user: whose it is does not go without saying here.
+func wholeSessionID(path string, lsid bson.Doc) (string, error) {
+	uuid, err := sessionUUID(path, lsid)
+	if err != nil {
+		return "", err
+	}
+	a := NewArgs(path, lsid)
+	a.Required("uid")
+	return session.OwnedID(uuid, a.digest("uid")), a.Err()
 }
 
 // kill stops the operations, transactions and cursors of the sessions chosen, but for the operation itself.

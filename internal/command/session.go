@@ -26,7 +26,7 @@ func startSession(op *Op) (bson.Doc, error) {
 func (op *Op) mayHaveSessions() bool { return !op.Authorization || op.user() != nil }
 
 func refreshSessions(op *Op) (bson.Doc, error) {
-	ids, err := op.sessionIDs()
+	ids, err := op.sessionIDs("refreshSessionsFromClient")
 	if err == nil {
 		err = op.Args.Done()
 	}
@@ -40,7 +40,7 @@ func refreshSessions(op *Op) (bson.Doc, error) {
 }
 
 func endSessions(op *Op) (bson.Doc, error) {
-	ids, err := op.sessionIDs()
+	ids, err := op.sessionIDs(op.Name())
 	if err == nil {
 		err = op.Args.Done()
 	}
@@ -51,8 +51,8 @@ func endSessions(op *Op) (bson.Doc, error) {
 	return bson.EmptyDoc, nil
 }
 
-// sessionIDs reads the command's own field, an array of {id: UUID(…)}; null elements are passed over.
-func (op *Op) sessionIDs() ([]string, error) {
+// sessionIDs reads the command's own field, an array of {id: UUID(…)}, whose elements errors call by another name; null elements are passed over.
+func (op *Op) sessionIDs(elements string) ([]string, error) {
 	a := op.Args
 	a.Required(op.Name())
 	array := a.Array(op.Name())
@@ -64,11 +64,11 @@ func (op *Op) sessionIDs() ([]string, error) {
 		if it.Value().IsNullish() {
 			continue
 		}
-		d, err := a.element(op.Name(), it)
+		d, err := a.element(elements, it)
 		if err != nil {
 			return nil, err
 		}
-		id, err := op.sessionID(a.path+"."+op.Name(), d)
+		id, err := op.sessionID(a.path+"."+elements, d)
 		if err != nil {
 			return nil, err
 		}

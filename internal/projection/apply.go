@@ -14,8 +14,9 @@ type run struct {
 	p        *Projection
 	env      *expr.Env
 	root     bson.Doc
-	start    int // of what is made, in the buffer that it is appended to
-	position int // that the query matched, or -1
+	start    int  // of what is made, in the buffer that it is appended to
+	position int  // that the query matched, or -1
+	picking  bool // an element of what is being made: the first array on the path of the positional operator
 }
 
 func openDoc(dst []byte) ([]byte, int) { return append(dst, 0, 0, 0, 0), len(dst) }
@@ -117,7 +118,7 @@ func (r *run) field(dst []byte, f *field, v bson.Value, arrays int) ([]byte, err
 		}
 		return f.slice(dst, v.Doc()), nil
 	case positional:
-		if v.Type != bson.TypeArray || arrays > 0 {
+		if v.Type != bson.TypeArray || r.picking {
 			return element(dst, f.name, v), nil
 		}
 		return r.positional(dst, f.name, v.Doc())
@@ -199,6 +200,18 @@ func (r *run) positional(dst []byte, name string, array bson.Doc) ([]byte, error
 	return single(dst, name, v), nil
 }
 
+// pick is positional where the array is not the end of the path: the element is one of what the projection leaves of the array, which has no place
+// for elements that are no documents.
+func (r *run) pick(dst []byte, f *field, array bson.Doc) ([]byte, error) {
+	r.picking = true
+	left, err := r.array(nil, f.node, array, 1)
+	r.picking = false
+	if err != nil {
+		return dst, err
+	}
+	return r.positional(dst, f.name, left)
+}
+
 // slice writes the part of an array that f asks for.
 func (f *field) slice(dst []byte, array bson.Doc) []byte {
 	n := int64(array.Count())
@@ -232,8 +245,8 @@ func (r *run) nested(dst []byte, f *field, v bson.Value, arrays int) ([]byte, er
 	if arrays == 1 {
 		arrays = 0
 	}
-	if f.node.positional && v.Type == bson.TypeArray {
-		return r.positional(dst, f.name, v.Doc())
+	if f.node.positional && v.Type == bson.TypeArray && !r.picking {
+		return r.pick(dst, f, v.Doc())
 	}
 	at := len(dst)
 	dst = append(dst, 0)

@@ -91,13 +91,13 @@ func isPositional(name string) bool { return strings.HasSuffix(name, ".$") }
 
 // element parses one field of a document of the specification; prefix is the path to that document.
 func (p *parsing) element(prefix, name string, v bson.Value) error {
+	if isPositional(name) && p.Mode != Find {
+		return mongoerr.New(31324, "Cannot use positional projection in aggregation projection")
+	}
 	if strings.Contains(name, ".$.") {
 		return mongoerr.New(31394, "As of 4.4, it's illegal to specify positional operator in the middle of a path."+
 			"Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, "+
 			"remove the parts following the '$' and the results will be equivalent.")
-	}
-	if isPositional(name) && p.Mode != Find {
-		return mongoerr.New(31324, "Cannot use positional projection in aggregation projection")
 	}
 	switch {
 	case v.Type == bson.TypeObject:

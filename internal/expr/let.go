@@ -8,8 +8,6 @@ import (
 func variableOperators() []Operator {
 	return []Operator{
 		{Name: "$const", Since: "2.2", Doc: "Its argument as it is, as the server writes constants.", Shape: special(parseLiteral), Internal: true},
-		{Name: "$expr", Since: "5.0", Doc: "The expression that is its argument.", Internal: true,
-			Shape: special(func(p *Parser, _ *Operator, arg bson.Value, scope *Scope) (Expr, error) { return p.parse(arg, scope) })},
 		{Name: "$let", Since: "2.6", Doc: "An expression in which variables have values.", Shape: special(parseLet)},
 		{Name: "$literal", Since: "2.4", Doc: "Its argument as it is, not as an expression.", Shape: special(parseLiteral)},
 	}

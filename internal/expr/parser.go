@@ -165,7 +165,7 @@ func (p *Parser) parseObject(d bson.Doc, scope *Scope) (Expr, error) {
 		return p.parseFields(d, scope)
 	}
 	if d.Count() != 1 {
-		return nil, mongoerr.New(15983, "an object representing an expression must have exactly one field: %s", d)
+		return nil, mongoerr.New(15983, "An object representing an expression must have exactly one field: %s", d)
 	}
 	return p.parseOperator(name, d.Lookup(name), scope)
 }

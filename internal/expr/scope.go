@@ -96,11 +96,7 @@ func checkVariable(name string, read bool) error {
 	}
 	c := name[0]
 	if !(c >= 'a' && c <= 'z' || c >= 0x80 || read && c >= 'A' && c <= 'Z') {
-		kind := "user variable"
-		if read {
-			kind = "variable"
-		}
-		return mongoerr.New(mongoerr.FailedToParse, "'%s' starts with an invalid character for a %s name", name, kind)
+		return mongoerr.New(mongoerr.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
 	}
 	for i := 1; i < len(name); i++ {
 		c := name[i]

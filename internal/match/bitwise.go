@@ -1,7 +1,7 @@
 package match
 
 import (
-	"math"
+	"fmt"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/fieldpath"
@@ -130,21 +130,15 @@ func (n *Bits) add(at uint32) {
 
 func (n *Bits) addArray(array bson.Doc) error {
 	for it := array.Iter(); it.Next(); {
-		v := it.Value()
-		if !v.IsNumber() {
-			return badValue("bit positions must be an integer but got: %s: %s", it.Key(), v)
+		at, err := integer(it.Key(), it.Value())
+		if err == nil && int64(int32(at)) != at {
+			err = fmt.Errorf("Cannot represent in an int: %s: %s", it.Key(), it.Value())
 		}
-		if v.IsNaN() {
-			return badValue("bit positions cannot take a NaN: %s: %s", it.Key(), v)
+		if err == nil {
+			at, err = nonNegative(it.Key(), it.Value())
 		}
-		at, exact := v.AsInt64()
-		switch {
-		case !exact && math.Abs(v.AsDouble()) <= math.MaxInt32:
-			return badValue("bit positions must be an integer but got: %s: %s", it.Key(), v)
-		case !exact || at > math.MaxInt32 || at < math.MinInt32:
-			return badValue("bit positions cannot be represented as a 32-bit signed integer: %s: %s", it.Key(), v)
-		case at < 0:
-			return badValue("bit positions must be >= 0 but got: %s: %s", it.Key(), v)
+		if err != nil {
+			return badValue("Failed to parse bit position. %s", err)
 		}
 		n.add(uint32(at))
 	}

@@ -35,7 +35,7 @@ type changeStreamFields struct {
 
 func parseChangeStream(p *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
-		return nil, mongoerr.New(6188500, "$changeStream must take a nested object but found: %s", arg)
+		return nil, mongoerr.New(6188500, "$changeStream must take a nested object but found: $changeStream: %s", arg)
 	}
 	if !p.Watches {
 		return nil, mongoerr.New(40573, "The $changeStream stage is only supported on replica sets")

@@ -21,7 +21,7 @@ func (s *Server) needs(*Dependencies) bool { return false }
 // has no nulls, and a scale that is an int.
 func parseCollStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
-		return nil, mongoerr.New(5447000, "$collStats must take a nested object but found: %s", arg)
+		return nil, mongoerr.New(5447000, "$collStats must take a nested object but found: $collStats: %s", arg)
 	}
 	given := map[string]bson.Doc{}
 	for it := arg.Doc().Iter(); it.Next(); {
@@ -63,7 +63,7 @@ const allCollectionStats = "$_internalAllCollectionStats"
 // parseAllCollectionStats parses what is $collStats of each collection that there is.
 func parseAllCollectionStats(p *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
-		return nil, mongoerr.New(6789103, "%s must take a nested object but found: %s", allCollectionStats, arg)
+		return nil, mongoerr.New(6789103, "%[1]s must take a nested object but found: %[1]s: %[2]s", allCollectionStats, arg)
 	}
 	if p.NS.DB != "admin" || p.NS.Coll != "" {
 		return nil, mongoerr.New(6789104, "The %s stage must be run on the admin database", allCollectionStats)
@@ -101,7 +101,7 @@ func storageStats(d bson.Doc) (bson.Doc, error) {
 		v, types := it.Value(), aBool
 		switch it.Key() {
 		case "scale":
-			types = aNumber
+			types = []bson.Type{bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble}
 		case "verbose", "waitForLock", "numericOnly":
 		default:
 			continue

@@ -81,11 +81,10 @@ func appendRecordStats(b *bson.Builder, coll *catalog.Collection, st *collection
 	if !coll.IsTimeSeries() {
 		b.Number("count", st.Documents)
 	}
-	b.Int32("numOrphanDocs", 0)
 	if st.Stored > 0 && !coll.IsTimeSeries() {
 		b.Number("avgObjSize", st.DataBytes/st.Stored)
 	}
-	b.Number("storageSize", storageSize(st)/scale).Int32("freeStorageSize", 0).Bool("capped", coll.Options.Capped)
+	b.Int32("numOrphanDocs", 0).Number("storageSize", storageSize(st)/scale).Int32("freeStorageSize", 0).Bool("capped", coll.Options.Capped)
 	if coll.Options.Capped {
 		b.Number("max", coll.Options.Max).Number("maxSize", coll.Options.Size/scale)
 	}
@@ -130,10 +129,9 @@ func appendIndexStats(b *bson.Builder, coll *catalog.Collection, st *collectionS
 		b.Object(d.Name).Object("metadata").Int32("formatVersion", 1).End().End()
 	}
 	b.End().Array("indexBuilds").End()
-	b.Number("totalIndexSize", indexSize(st)/scale).Number("totalSize", (storageSize(st)+indexSize(st))/scale)
-	b.Object("indexSizes")
+	b.Number("totalIndexSize", indexSize(st)/scale).Object("indexSizes")
 	for _, i := range st.Indexes {
 		b.Number(i.Name, tableSize(i)/scale)
 	}
-	b.End()
+	b.End().Number("totalSize", (storageSize(st)+indexSize(st))/scale)
 }

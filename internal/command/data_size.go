@@ -36,36 +36,43 @@ func dataSize(op *Op) (bson.Doc, error) {
 	if r.ns.DB == "" || r.ns.Coll == "" || !strings.Contains(name, ".") {
 		return nil, mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified '%s'", name)
 	}
-	size, n, err := op.measure(&r)
+	size, n, found, err := op.measure(&r)
 	if err != nil {
 		return nil, err
 	}
 	millis := clock.Millis(op.Clock) - op.Now
-	return bson.Build().Bool("estimate", r.estimate).Int64("size", size).Int64("numObjects", n).Bool("maxReached", false).Int64("millis", millis).Doc(), nil
+	b := bson.Build().Int64("size", size).Int64("numObjects", n).Int64("millis", millis)
+	if found {
+		b.Bool("estimate", r.estimate)
+	}
+	return b.Doc(), nil
 }
 
-func (op *Op) measure(r *dataSizeRequest) (size, n int64, err error) {
+// measure counts what r asks for; found is false where there is no such collection.
+func (op *Op) measure(r *dataSizeRequest) (size, n int64, found bool, err error) {
 	view, err := op.Query.Store.ViewAt(op.Ctx, op.Now)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	defer view.Close()
 	coll := view.Catalog().Collection(r.ns)
 	switch {
 	case coll == nil:
-		return 0, 0, nil
+		return 0, 0, false, nil
 	case coll.IsView() || coll.IsTimeSeries():
-		return 0, 0, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", r.ns)
+		return 0, 0, false, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", r.ns)
 	}
 	ranged, err := r.check(coll.Indexes)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, true, err
 	}
 	reader, _ := view.CollectionByID(coll.ID)
-	if !ranged {
-		return wholeSize(reader)
+	if ranged {
+		size, n, err = op.rangeSize(r)
+	} else {
+		size, n, err = wholeSize(reader)
 	}
-	return op.rangeSize(r)
+	return size, n, true, err
 }
 
 func wholeSize(r *storage.Reader) (size, n int64, err error) {

@@ -122,12 +122,16 @@ func checkWhich(a *Args, v bson.Value) {
 	case bson.TypeString, bson.TypeObject, bson.TypeMissing:
 	case bson.TypeArray:
 		for it := v.Doc().Iter(); it.Next(); {
-			if it.Value().Type != bson.TypeString {
+			switch {
+			case it.Value().Type == bson.TypeString:
+			case it.Key() == "0": // the first element tells what the array is of
+				a.Fail(mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.index' is the wrong type 'array', expected types '[string]'", a.path).Unparsed())
+			default:
 				a.Fail(a.wrongType("index."+it.Key(), it.Value().Type, []bson.Type{bson.TypeString}))
 			}
 		}
 	default:
-		a.Fail(a.wrongType("index", v.Type, []bson.Type{bson.TypeString, bson.TypeArray, bson.TypeObject}))
+		a.Fail(a.wrongType("index", v.Type, []bson.Type{bson.TypeString, bson.TypeObject}))
 	}
 }
 

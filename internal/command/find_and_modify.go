@@ -65,6 +65,9 @@ func (op *Op) parseFindAndModify(a *Args) (findAndModifyRequest, error) {
 	if err := a.Done(); err != nil {
 		return r, err
 	}
+	if err := readable(r.NS); err != nil {
+		return r, err
+	}
 	return r, r.check(a.Has("arrayFilters"))
 }
 
@@ -79,7 +82,7 @@ func (r *findAndModifyRequest) check(arrayFilters bool) error {
 	case update && r.Remove:
 		message = "Cannot specify both an update and remove=true"
 	case r.Remove && r.Upsert:
-		message = "Cannot specify both upsert=true and remove=true"
+		message = "Cannot specify both upsert=true and remove=true "
 	case r.Remove && r.New:
 		message = "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
 	case r.Change.Type == bson.TypeArray && arrayFilters:

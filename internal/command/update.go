@@ -149,8 +149,8 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	st.Upserted.Store(int64(len(upserted)))
 	b := op.build()
 	op.writeReply(b, matched, refused)
-	if op.WriteConcern.Unacknowledged {
-		return b.Doc(), nil
+	if op.WriteConcern.Unacknowledged { // drivers take a reply without nModified for no reply to an update
+		return b.Int32("nModified", 0).Doc(), nil
 	}
 	if len(upserted) > 0 {
 		b.Array("upserted")

@@ -52,6 +52,13 @@ func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, o
 		if repeated := leading(bad[start:], errRepeated); start+repeated == len(docs) {
 			return inserted + repeated, refused, nil
 		}
+		if err := bad[start]; err != nil && err != errRepeated { // for which no collection is made
+			if refused = append(refused, WriteError{start, err}); ordered {
+				break
+			}
+			start++
+			continue
+		}
 		part, err := e.insertPart(ctx, ns, ready[start:], bad[start:], ordered, call, start)
 		if mongoerr.Is(err, mongoerr.CollectionUUIDMismatch) || mongoerr.Is(err, mongoerr.WriteConcernTimeout) { // the error of each document, not of all
 			part = insertedPart{done: len(docs) - start}

@@ -222,10 +222,14 @@ func interruptOf(ctx context.Context) func() error {
 }
 
 func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {
+	return l.filterOf(e, doc, match.AllowAll)
+}
+
+func (l *language) filterOf(e *Engine, doc bson.Doc, allow match.Feature) (*match.Filter, error) {
 	if doc == nil {
 		doc = bson.EmptyDoc
 	}
-	return e.filters.Parse(doc, match.Options{Collation: l.collation, Exprs: l.exprs, Scope: l.scope, Allow: match.AllowAll})
+	return e.filters.Parse(doc, match.Options{Collation: l.collation, Exprs: l.exprs, Scope: l.scope, Allow: allow})
 }
 
 // describe is what the planner has to know of the collection.

@@ -136,7 +136,14 @@ type parsedUpdate struct {
 
 func (e *Engine) parseUpdate(lang *language, u Update, call *Call) (*parsedUpdate, error) {
 	lang.declare(u.Constants)
-	filter, err := lang.filter(e, u.Filter)
+	allow := match.AllowAll
+	if u.Upsert { // an inserted document would not say what of an expression it has to equal
+		allow &^= match.AllowExpr
+	}
+	filter, err := lang.filterOf(e, u.Filter, allow)
+	if u.Upsert && mongoerr.Is(err, mongoerr.QueryFeatureNotAllowed) {
+		err = mongoerr.New(mongoerr.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -53,16 +53,15 @@ func (op *Op) readWriteConcern(a *Args) {
 	if err == nil && ordinary != nil && fields.w.IsMissing() {
 		fields.w = ordinary.fields.w
 	}
+	if err == nil && !op.Command.WriteConcern { // whether or not it could be satisfied
+		err = mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { writeConcern: %s }", op.Command.Name, v)
+	}
 	var wc WriteConcern
 	if err == nil {
 		wc, err = fields.concern(op.Replica, "clientSupplied")
 	}
 	if err != nil {
 		a.Fail(err)
-		return
-	}
-	if !op.Command.WriteConcern {
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { writeConcern: %s }", op.Command.Name, v))
 		return
 	}
 	wc.Given = true

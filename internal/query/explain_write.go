@@ -57,7 +57,7 @@ func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call
 	if x.returned = x.matched; f.New && x.upserted > 0 {
 		x.returned = 1
 	}
-	if fields.project != nil {
+	if fields.project != nil && x.coll != nil {
 		x.steps = x.steps.above(&planner.Projection{Spec: f.Projection}, nil)
 	}
 	return x.explanation(shape), nil
@@ -133,8 +133,11 @@ func (x *explainedWrite) explain(ctx context.Context, hint bson.Value, call *Cal
 	return x.find(ctx, view, hint, call)
 }
 
-// above puts the step that writes above those that find.
+// above puts the step that writes above those that find, if there is a collection.
 func (x *explainedWrite) above(counts stageCounts) {
+	if x.coll == nil {
+		return
+	}
 	if express, ok := x.steps.node.(*planner.Express); ok {
 		x.steps = &step{node: writing(express, counts.stage), ran: counts.printExpress, stats: func() *exec.Stats {
 			s := flat(x.stats)

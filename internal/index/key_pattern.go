@@ -19,7 +19,11 @@ func checkKeyPattern(key bson.Doc) error {
 	}
 	plugin := ""
 	for it := key.Iter(); it.Next(); {
-		if v := it.Value(); v.Type == bson.TypeString && v.Str() != "" {
+		v := it.Value()
+		if it.Key() == ftsField && (v.Type != bson.TypeString || v.Str() != "text") {
+			return mongoerr.New(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: '_fts'")
+		}
+		if v.Type == bson.TypeString && v.Str() != "" {
 			if plugin != "" && v.Str() != plugin {
 				return mongoerr.New(mongoerr.CannotCreateIndex, "Can't use more than one index plugin for a single index.")
 			}

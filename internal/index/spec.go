@@ -76,6 +76,9 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 	if versionOf(spec) < defaultVersion && !spec.Lookup("collation").IsMissing() {
 		return nil, mongoerr.New(mongoerr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with the 'collation' option and v=1", spec)
 	}
+	if err := checkListed(key.Doc(), spec); err != nil {
+		return nil, err
+	}
 	d, err := p.Load(spec, defaultCollation)
 	if err != nil {
 		return nil, err

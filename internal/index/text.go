@@ -98,6 +98,24 @@ func checkTextFields(key bson.Doc) error {
 	return nil
 }
 
+// checkListed holds a key pattern with _fts and _ftsx to weights, which say what the text fields are.
+func checkListed(key, spec bson.Doc) error {
+	if key.Lookup(ftsField).IsMissing() {
+		return nil
+	}
+	if err := checkTextFields(key); err != nil {
+		return err
+	}
+	v := spec.Lookup("weights")
+	if err := checkWeights(v); err != nil {
+		return err
+	}
+	if v.IsMissing() || v.Type == bson.TypeObject && v.Doc().IsEmpty() {
+		return mongoerr.New(mongoerr.CannotCreateIndex, "text index option 'weights' must specify fields or the wildcard")
+	}
+	return nil
+}
+
 func checkWeights(v bson.Value) error {
 	switch {
 	case v.IsMissing() || isWildcardWeight(v):
@@ -224,7 +242,11 @@ func withTextFields(key, spec bson.Doc) bson.Doc {
 		switch it.Key() {
 		case ftsxField:
 		case ftsField:
-			if w := spec.Lookup("weights"); w.Type == bson.TypeObject {
+			w := spec.Lookup("weights")
+			if isWildcardWeight(w) {
+				b.String(textsearch.Wildcard, "text")
+			}
+			if w.Type == bson.TypeObject {
 				for field := w.Doc().Iter(); field.Next(); {
 					b.String(field.Key(), "text")
 				}

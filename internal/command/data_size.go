@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -22,6 +23,14 @@ type dataSizeRequest struct {
 	ns             namespace.NS
 	key, low, high bson.Doc
 	estimate       bool
+	// bytes and documents are what ends the measuring when there is more; 0 for no limit.
+	bytes, documents int64
+}
+
+// dataSizeReply is what was measured. found says that there is such a collection, and reached that a limit ended it.
+type dataSizeReply struct {
+	size, n        int64
+	found, reached bool
 }
 
 func dataSize(op *Op) (bson.Doc, error) {
@@ -30,56 +39,60 @@ func dataSize(op *Op) (bson.Doc, error) {
 	name, _ := a.String(op.Name())
 	r := dataSizeRequest{ns: namespace.Split(strings.Clone(name)), key: a.Doc("keyPattern"), low: a.Doc("min"), high: a.Doc("max")}
 	r.estimate = a.SafeBool("estimate", false)
+	r.bytes, _ = a.Int("maxSize")
+	r.documents, _ = a.Int("maxObjects")
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
 	if r.ns.DB == "" || r.ns.Coll == "" || !strings.Contains(name, ".") {
 		return nil, mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified '%s'", name)
 	}
-	size, n, found, err := op.measure(&r)
+	m, err := op.measure(&r)
 	if err != nil {
 		return nil, err
 	}
 	millis := clock.Millis(op.Clock) - op.Now
-	b := bson.Build().Int64("size", size).Int64("numObjects", n).Int64("millis", millis)
-	if found {
+	b := bson.Build().Int64("size", m.size).Int64("numObjects", m.n).Int64("millis", millis)
+	if m.found {
 		b.Bool("estimate", r.estimate)
+	}
+	if m.reached {
+		b.Bool("maxReached", true)
 	}
 	return b.Doc(), nil
 }
 
-// measure counts what r asks for; found is false where there is no such collection.
-func (op *Op) measure(r *dataSizeRequest) (size, n int64, found bool, err error) {
+func (op *Op) measure(r *dataSizeRequest) (m dataSizeReply, err error) {
 	view, err := op.Query.Store.ViewAt(op.Ctx, op.Now)
 	if err != nil {
-		return 0, 0, false, err
+		return m, err
 	}
 	defer view.Close()
 	coll := view.Catalog().Collection(r.ns)
 	switch {
 	case coll == nil:
-		return 0, 0, false, nil
+		return m, nil
 	case coll.IsView() || coll.IsTimeSeries():
-		return 0, 0, false, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", r.ns)
+		return m, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", r.ns)
 	}
 	ranged, err := r.check(coll.Indexes)
 	if err != nil {
-		return 0, 0, true, err
+		return m, err
 	}
-	reader, _ := view.CollectionByID(coll.ID)
-	if ranged {
-		size, n, err = op.rangeSize(r)
-	} else {
-		size, n, err = wholeSize(reader)
+	limited := (r.bytes != 0 || r.documents != 0) && !r.estimate
+	if !ranged && !limited {
+		reader, _ := view.CollectionByID(coll.ID)
+		return wholeSize(reader)
 	}
-	return size, n, true, err
+	return op.documentsSize(r)
 }
 
-func wholeSize(r *storage.Reader) (size, n int64, err error) {
-	if n, err = r.Count(); err == nil {
-		size, err = r.Bytes()
+func wholeSize(r *storage.Reader) (m dataSizeReply, err error) {
+	m.found = true
+	if m.n, err = r.Count(); err == nil {
+		m.size, err = r.Bytes()
 	}
-	return size, n, err
+	return m, err
 }
 
 // check says whether a range is asked for, and whether there is an index for it.
@@ -119,19 +132,34 @@ func prefixOf(key, of bson.Doc) bool {
 	return true
 }
 
-// rangeSize measures what a find between the bounds gives.
-func (op *Op) rangeSize(r *dataSizeRequest) (size, n int64, err error) {
-	if bson.CompareDocs(r.low, r.high, nil) >= 0 {
-		return 0, 0, nil
+// documentsSize measures what a find, between the bounds if there are any, gives.
+func (op *Op) documentsSize(r *dataSizeRequest) (m dataSizeReply, err error) {
+	m.found = true
+	find := query.Find{NS: r.ns}
+	if r.low != nil {
+		if bson.CompareDocs(r.low, r.high, nil) >= 0 {
+			return m, nil
+		}
+		find.Hint, find.Min, find.Max = r.key.Value(), r.low, r.high
 	}
-	running, err := op.Query.Find(op.Ctx, query.Find{NS: r.ns, Hint: r.key.Value(), Min: r.low, Max: r.high}, op.call())
+	running, err := op.Query.Find(op.Ctx, find, op.call())
 	if err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	err = running.All(context.WithoutCancel(op.Ctx), func(d bson.Doc) error {
-		size += int64(len(d))
-		n++
+		m.size += int64(len(d))
+		m.n++
+		if r.bytes != 0 && m.size > r.bytes || r.documents != 0 && m.n > r.documents {
+			m.reached = true
+			return errEnough
+		}
 		return op.Ctx.Err()
 	})
-	return size, n, err
+	if err == errEnough {
+		err = nil
+	}
+	return m, err
 }
+
+// errEnough ends a measuring.
+var errEnough = errors.New("enough")

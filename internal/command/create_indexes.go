@@ -152,8 +152,12 @@ func indexable(ns namespace.NS) error {
 	if err := readable(ns); err != nil {
 		return err
 	}
+	switch ns {
+	case catalog.TransactionsNS:
+		return mongoerr.New(mongoerr.IllegalOperation, "not allowed to create index on %s", ns)
+	}
 	switch ns { // what a commit adds to the first is in no index, and what a member goes by must not expire
-	case catalog.OplogNS, catalog.TransactionsNS, catalog.ImagesNS, catalog.PreImagesNS, catalog.ReplicaConfigNS, catalog.ElectionNS:
+	case catalog.OplogNS, catalog.ImagesNS, catalog.PreImagesNS, catalog.ReplicaConfigNS, catalog.ElectionNS:
 		return mongoerr.New(mongoerr.CannotCreateIndex, "Cannot create indexes on the %s collection", ns)
 	}
 	if ns.DB != "admin" && ns.DB != "config" && ns.Coll == "system.views" {

@@ -13,7 +13,8 @@ import (
 
 // call is what op brings to a query.
 func (op *Op) call() *query.Call {
-	return &query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, Retry: op.retry, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages(), Conflicts: &op.Running.Stats.WriteConflicts}
+	return &query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, Retry: op.retry, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages(),
+		Told: &op.Running.Stats, Conflicts: &op.Running.Stats.WriteConflicts}
 }
 
 // change is call for a write whose commits become durable together, at the command's end; see awaitDurable.

@@ -60,6 +60,9 @@ var frequent = [...]string{"EXPRESS_IXSCAN { _id: 1 }", "EXPRESS_IXSCAN { _id: 1
 
 // SetPlanSummary notes the plan that the operation runs by.
 func (s *Stats) SetPlanSummary(text string) {
+	if p := s.planSummary.Load(); p != nil && *p == text {
+		return
+	}
 	for i := range frequent {
 		if text == frequent[i] {
 			s.planSummary.Store(&frequent[i])

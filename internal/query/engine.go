@@ -135,8 +135,9 @@ type Call struct {
 	KeepTimestamps bool
 	// Expected, unless nil, is the collection that the client means.
 	Expected *Expected
-	// PlanSummary is set to what the (last) plan is called.
+	// PlanSummary is set to what the (last) plan is called, and Told, unless nil, is told of it when it is chosen.
 	PlanSummary string
+	Told        interface{ SetPlanSummary(string) }
 	// OnView is set when what was read is a view.
 	OnView bool
 	// Executing is set when the plan of a write or of a distinct is run: an error is then one of that.
@@ -160,6 +161,9 @@ func (c *Call) patiently(ctx context.Context) context.Context {
 // chose notes the plan that an operation goes by.
 func (e *Engine) chose(c *Call, p *planner.Plan) {
 	c.PlanSummary = p.Summary()
+	if c.Told != nil {
+		c.Told.SetPlanSummary(c.PlanSummary)
+	}
 	e.uses.add(p)
 }
 

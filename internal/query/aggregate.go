@@ -113,6 +113,9 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := e.checkCollations(pl, lang.collation, call); err != nil {
+		return nil, nil, err
+	}
 	if call.Txn != nil {
 		if err := pl.CheckTransaction(); err != nil {
 			return nil, nil, err
@@ -177,6 +180,24 @@ func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, 
 			return ns, fused, stages, nil, nil
 		}
 	}
+}
+
+// checkCollations refuses pl if a view that its stages read has another collation than it has, whether they come to read it or not.
+func (e *Engine) checkCollations(pl *pipeline.Pipeline, c *collation.Collation, call *Call) error {
+	for _, ns := range pl.Namespaces() {
+		view := e.catalog(call).Collection(ns)
+		if view == nil || !view.IsView() {
+			continue
+		}
+		own, err := viewCollation(view)
+		if err != nil {
+			return err
+		}
+		if !collation.Equal(own, c) {
+			return mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
+		}
+	}
+	return nil
 }
 
 // asksOfItself says whether stages begin with the one named, which is about what is called so and not about documents.

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -118,6 +119,9 @@ func (g *viewGraph) check() error {
 	if err := g.checkBelow(); err != nil {
 		return err
 	}
+	if err := g.checkAbove(); err != nil {
+		return err
+	}
 	if below+g.above(g.new.NS, 0, map[namespace.NS]int{}) > maxViewDepth {
 		return mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
 	}
@@ -220,6 +224,23 @@ func (g *viewGraph) checkBelow() error {
 	}
 	if size > maxViewPipelineBytes {
 		return mongoerr.New(mongoerr.ViewPipelineMaxSizeExceeded, "View pipeline is too large and exceeds the maximum size of %d bytes", maxViewPipelineBytes)
+	}
+	return nil
+}
+
+// checkAbove looks at the views that read the new one already: it may be made anew with their collation alone.
+func (g *viewGraph) checkAbove() error {
+	for _, view := range g.catalog.Collections(g.new.NS.DB) {
+		if !view.IsView() || view.NS == g.new.NS || !slices.Contains(g.reads(view.NS), g.new.NS) {
+			continue
+		}
+		own, err := viewCollation(view)
+		if err != nil {
+			return err
+		}
+		if !collation.Equal(own, g.new.Collation) {
+			return mongoerr.New(mongoerr.OptionNotSupportedOnView, "View %s has a collation that does not match the collation of view %s", g.new.NS, view.NS)
+		}
 	}
 	return nil
 }

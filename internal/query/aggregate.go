@@ -176,7 +176,7 @@ func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, 
 		if fused.Coll == "" {
 			stages = concat(coll.Options.Pipeline, stages.Doc())
 		}
-		if ns = below(coll); ns.Coll == "" {
+		if ns = below(coll); ns.Coll == "" || asksOfItself(stages, "$collStats") {
 			return ns, fused, stages, nil, nil
 		}
 	}

@@ -61,7 +61,7 @@ func (c *stageCatalog) view(op *exec.Op, ns namespace.NS) (base namespace.NS, fr
 			return ns, nil, err
 		}
 		front = append(pl.Stages[:len(pl.Stages):len(pl.Stages)], front...)
-		if ns = under; ns.Coll == "" {
+		if ns = under; ns.Coll == "" || asksOfItself(coll.Options.Pipeline.ArrayValue(), "$collStats") {
 			return ns, front, nil
 		}
 	}

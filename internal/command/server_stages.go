@@ -258,13 +258,13 @@ func (s *Server) appendLatencyStats(b *bson.Builder, ns namespace.NS, histograms
 	counters := s.usage.mu.of[ns.String()]
 	s.usage.mu.RUnlock()
 	if counters == nil {
-		counters = &[events]latency{}
+		counters = &used{}
 	}
 	b.Object("latencyStats")
 	for _, kind := range [4]struct {
 		name string
 		of   *latency
-	}{{"reads", &counters[readLock]}, {"writes", &counters[writeLock]}, {"commands", &counters[otherCommands]}, {"transactions", &latency{}}} {
+	}{{"reads", &counters.reads}, {"writes", &counters.writes}, {"commands", &counters.commands}, {"transactions", &latency{}}} {
 		b.Object(kind.name)
 		if histograms {
 			kind.of.spread.Load().print(b)

@@ -44,13 +44,19 @@ func eventNames() [events]string {
 type usage struct {
 	mu struct {
 		sync.RWMutex // guards the map; the counters in it count themselves
-		of           map[string]*[events]latency
+		of           map[string]*used
 	}
 }
 
-// usageOf says which lock a command takes on the collection it names and what top counts it as. Commands of several statements
-// are counted by those.
-func usageOf(command string) (lock, kind event, ok bool) {
+// used is how much one namespace was: the columns of top, and what $collStats tells, where each operation is of one kind.
+type used struct {
+	columns                 [events]latency
+	reads, writes, commands latency
+}
+
+// usageOf says which lock a command takes on the collection it names and in which column top counts it. Commands of several
+// statements are counted by those.
+func usageOf(command string) (lock, column event, ok bool) {
 	switch command {
 	case "find":
 		return readLock, queries, true
@@ -66,13 +72,24 @@ func usageOf(command string) (lock, kind event, ok bool) {
 	return 0, 0, false
 }
 
+// kindOf is what kind of operation column counts of command are, in $collStats.
+func (u *used) kindOf(command string, lock, column event) *latency {
+	switch {
+	case lock == writeLock && (column != otherCommands || command == "findAndModify"):
+		return &u.writes
+	case lock == readLock && (column != otherCommands || command == "aggregate" || command == "count" || command == "distinct"):
+		return &u.reads
+	}
+	return &u.commands
+}
+
 func (u *usage) add(command, ns string, micros int64, err error) {
 	if command == "drop" && err == nil {
 		u.forget(ns)
 		return
 	}
-	if lock, kind, ok := usageOf(command); ok {
-		u.count(ns, lock, kind, micros, err)
+	if lock, column, ok := usageOf(command); ok {
+		u.count(command, ns, lock, column, micros, err)
 	}
 }
 
@@ -85,10 +102,10 @@ func (u *usage) statement(kind, ns string, micros int64, err error) {
 	case "remove":
 		column = removes
 	}
-	u.count(ns, writeLock, column, micros, err)
+	u.count("", ns, writeLock, column, micros, err)
 }
 
-func (u *usage) count(ns string, lock, kind event, micros int64, err error) {
+func (u *usage) count(command, ns string, lock, column event, micros int64, err error) {
 	u.mu.RLock()
 	counters := u.mu.of[ns]
 	u.mu.RUnlock()
@@ -100,22 +117,22 @@ func (u *usage) count(ns string, lock, kind event, micros int64, err error) {
 			return
 		}
 	}
-	for _, e := range [3]event{totalTime, lock, kind} {
-		counters[e].add(micros)
-		if e == readLock || e == writeLock || e == otherCommands { // what $collStats tells one by one
-			counters[e].sort(micros)
-		}
+	for _, e := range [3]event{totalTime, lock, column} {
+		counters.columns[e].add(micros)
 	}
+	kind := counters.kindOf(command, lock, column)
+	kind.add(micros)
+	kind.sort(micros)
 }
 
-func (u *usage) watch(ns string) *[events]latency {
+func (u *usage) watch(ns string) *used {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.mu.of == nil {
-		u.mu.of = map[string]*[events]latency{}
+		u.mu.of = map[string]*used{}
 	}
 	if u.mu.of[ns] == nil && len(u.mu.of) < maxUsed {
-		u.mu.of[ns] = &[events]latency{}
+		u.mu.of[ns] = &used{}
 	}
 	return u.mu.of[ns]
 }
@@ -124,7 +141,7 @@ func (u *usage) watch(ns string) *[events]latency {
 func (u *usage) forgetDatabase(db string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	maps.DeleteFunc(u.mu.of, func(ns string, _ *[events]latency) bool { return namespace.Split(ns).DB == db })
+	maps.DeleteFunc(u.mu.of, func(ns string, _ *used) bool { return namespace.Split(ns).DB == db })
 }
 
 // forget drops what was counted of a namespace.
@@ -141,8 +158,8 @@ func top(op *Op) (bson.Doc, error) {
 	defer op.usage.mu.RUnlock()
 	for _, ns := range slices.Sorted(maps.Keys(op.usage.mu.of)) {
 		b.Object(ns)
-		for i := range op.usage.mu.of[ns] {
-			counter := &op.usage.mu.of[ns][i]
+		for i := range op.usage.mu.of[ns].columns {
+			counter := &op.usage.mu.of[ns].columns[i]
 			b.Object(names[i]).Int64("time", counter.micros.Load()).Int64("count", counter.count.Load()).End()
 		}
 		b.End()

@@ -31,3 +31,23 @@ func TestTopCountsStatements(t *testing.T) {
 		t.Error(left.Text())
 	}
 }
+
+// $collStats tells each operation of a collection as one of a read, a write and a command.
+func TestCollStatsCountsEachOnce(t *testing.T) {
+	h := newHarness(t)
+	for _, command := range []string{
+		"{create: 'c'}", "{createIndexes: 'c', indexes: [{key: {x: 1}, name: 'x'}]}", "{listIndexes: 'c'}", // commands
+		"{insert: 'c', documents: [{_id: 1}]}", "{update: 'c', updates: [{q: {_id: 1}, u: {$set: {x: 1}}}]}", "{findAndModify: 'c', query: {_id: 1}, remove: true}", // writes
+		"{find: 'c'}", "{aggregate: 'c', pipeline: [], cursor: {}}", "{count: 'c'}", "{distinct: 'c', key: 'x'}", // reads
+	} {
+		if reply := h.send(t.Context(), "1", "test", bson.MustDoc(command)).Body; !reply.Lookup("ok").Truthy() {
+			t.Fatal(command, reply.Text())
+		}
+	}
+	reply := h.send(t.Context(), "1", "test", bson.MustDoc("{aggregate: 'c', pipeline: [{$collStats: {latencyStats: {}}}], cursor: {}}")).Body
+	for name, want := range map[string]int64{"reads": 4, "writes": 3, "commands": 3} {
+		if got := at(reply.Value(), "cursor.firstBatch.0.latencyStats."+name+".ops"); got.Int64() != want {
+			t.Errorf("%s: %s, not %d", name, got.Text(), want)
+		}
+	}
+}

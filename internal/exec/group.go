@@ -14,12 +14,13 @@ import (
 // groupStage is $group. Groups come out in the order in which they were first seen. Past its memory it writes all groups
 // to a file, sorted by the bytes of their keys, starts over, and merges the files in the end.
 type groupStage struct {
-	op     *Op
-	fields []pipeline.GroupField
-	id     expr.Expr
-	handed bool // on to stages of another engine in MongoDB
-	in     Iterator
-	keys   bson.StringKeyer
+	op      *Op
+	fields  []pipeline.GroupField
+	id      expr.Expr
+	lacking bson.Value
+	handed  bool // on to stages of another engine in MongoDB
+	in      Iterator
+	keys    bson.StringKeyer
 
 	groups map[string]*group
 	order  []*group
@@ -50,7 +51,7 @@ func newGroup(op *Op, s *pipeline.Group, in Iterator) Iterator {
 	for _, f := range s.Fields {
 		n = max(n, len(f.Spec.Args))
 	}
-	g := &groupStage{op: op, fields: s.Fields, id: s.ID, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n), held: holding{op: op}, turns: op.turns()}
+	g := &groupStage{op: op, fields: s.Fields, id: s.ID, lacking: s.Lacking, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n), held: holding{op: op}, turns: op.turns()}
 	op.holds(g)
 	return g
 }
@@ -150,8 +151,11 @@ func (s *groupStage) add(d bson.Doc) (grown int64, err error) {
 	if err != nil {
 		return 0, inGroup(err)
 	}
-	if id.IsMissing() {
+	switch {
+	case id.IsMissing():
 		id = bson.Null
+	case id.Type == bson.TypeObject && !s.lacking.IsMissing() && id.Doc().IsEmpty():
+		id = s.lacking
 	}
 	s.key = bson.AppendCanonical(s.key[:0], id, s.keys)
 	g := s.groups[string(s.key)]

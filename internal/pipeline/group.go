@@ -13,6 +13,9 @@ type Group struct {
 	written
 	ID     expr.Expr
 	Fields []GroupField
+	// Lacking, unless missing, is the key where ID is an object of one field and that field is missing: it is null then. Objects of
+	// several fields leave out what is missing.
+	Lacking bson.Value
 	// HandedOn says that MongoDB's engine for plans runs the $group and hands its documents on to the one for pipelines, on
 	// which way they lose some types; see HandOn.
 	HandedOn bool
@@ -40,7 +43,7 @@ func parseGroup(p *parsing, arg bson.Value) ([]Stage, error) {
 			if err != nil {
 				return nil, err
 			}
-			g.ID = id
+			g.ID, g.Lacking = id, lacking(it.Value())
 		case name == "$doingMerge":
 			return nil, mongoerr.New(17030, "$doingMerge should be true if present")
 		default:
@@ -73,6 +76,18 @@ func (p *parsing) groupID(v bson.Value) (expr.Expr, error) {
 		}
 	}
 	return p.Exprs.Parse(v, p.Scope)
+}
+
+// lacking is what stands for a key v, of one field, that is missing.
+func lacking(v bson.Value) bson.Value {
+	if v.Type != bson.TypeObject || v.Doc().Count() != 1 {
+		return bson.Missing
+	}
+	name := v.Doc().FirstKey()
+	if name != "" && name[0] == '$' {
+		return bson.Missing
+	}
+	return bson.Build().Null(name).Doc().Value()
 }
 
 // groupField parses one accumulated field of $group, $bucket or $bucketAuto.

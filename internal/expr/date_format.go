@@ -48,7 +48,7 @@ func checkFormat(v bson.Value, op string, code mongoerr.Code, specifiers string)
 			return nil
 		}
 		if i+1 == len(f) {
-			return mongoerr.New(18535, "Unmatched '%%' at end of format string")
+			return mongoerr.New(18535, "Unmatched '%s' at end of format string", "%")
 		}
 		if strings.IndexByte(specifiers, f[i+1]) < 0 {
 			return mongoerr.New(18536, "Invalid format character '%%%c' in format string", f[i+1])

@@ -204,8 +204,10 @@ func (d *civil) read(s string, specifier byte) (rest string, ok bool) {
 		return digits(&d.isoDay, 1)
 	case 'b', 'B':
 		return d.readMonth(s)
-	case 'z', 'Z':
-		return d.readOffset(s, specifier)
+	case 'z':
+		return d.readZone(s)
+	case 'Z':
+		return d.readMinutes(s)
 	}
 	rest, ok = strings.CutPrefix(s, "%")
 	return rest, ok
@@ -235,22 +237,38 @@ func (d *civil) readMonth(s string) (rest string, ok bool) {
 	return s, false
 }
 
-func (d *civil) readOffset(s string, specifier byte) (rest string, ok bool) {
-	pattern := offsetSyntax()
-	if specifier == 'Z' {
-		pattern = minutesSyntax()
-	}
-	m := pattern.FindString(s)
+// readMinutes reads %Z, which is minutes east of UTC.
+func (d *civil) readMinutes(s string) (rest string, ok bool) {
+	m := minutesSyntax().FindString(s)
 	if m == "" {
-		return d.readAbbreviation(s, specifier)
+		return s, false
 	}
-	d.hasOffset = true
-	switch {
-	case m == "Z" || m == "z":
+	n, _ := strconv.Atoi(m)
+	d.hasOffset, d.offset = true, n*60
+	return s[len(m):], true
+}
+
+// readZone reads %z: an offset, behind GMT or not, or the name of a zone. There may be spaces in front of it, and parentheses around it.
+func (d *civil) readZone(s string) (rest string, ok bool) {
+	z := strings.TrimLeft(s, " \t(")
+	if strings.HasPrefix(z, "GMT+") || strings.HasPrefix(z, "GMT-") {
+		z = z[len("GMT"):]
+	}
+	if rest, ok = d.readOffset(z); !ok {
+		if rest, ok = d.readAbbreviation(z); !ok {
+			return s, false
+		}
+	}
+	return strings.TrimLeft(rest, ")"), true
+}
+
+func (d *civil) readOffset(s string) (rest string, ok bool) {
+	m := offsetSyntax().FindString(s)
+	switch m {
+	case "":
+		return s, false
+	case "Z", "z":
 		d.offset, d.zone = 0, "Z"
-	case specifier == 'Z':
-		n, _ := strconv.Atoi(m)
-		d.offset = n * 60
 	default:
 		digits := strings.ReplaceAll(m[1:], ":", "")
 		if len(digits)%2 == 1 {
@@ -258,17 +276,18 @@ func (d *civil) readOffset(s string, specifier byte) (rest string, ok bool) {
 		}
 		d.offset, _ = parseOffset(m[:1] + digits)
 	}
+	d.hasOffset = true
 	return s[len(m):], true
 }
 
 // readAbbreviation reads the name of a zone where its offset may stand as well.
-func (d *civil) readAbbreviation(s string, specifier byte) (rest string, ok bool) {
+func (d *civil) readAbbreviation(s string) (rest string, ok bool) {
 	n := 0
 	for n < len(s) && (s[n]|0x20 >= 'a' && s[n]|0x20 <= 'z') {
 		n++
 	}
 	seconds, ok := abbreviation(s[:n])
-	if !ok || specifier == 'Z' {
+	if !ok {
 		return s, false
 	}
 	d.hasOffset, d.offset, d.zone = true, seconds, strings.ToUpper(s[:n])

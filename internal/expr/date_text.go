@@ -210,7 +210,7 @@ func (d *civil) setZone(s, text string) error {
 		return nil
 	}
 	if i := strings.IndexAny(text, "+-"); i >= 0 && !strings.Contains(text, "/") {
-		d.readOffset(text[i:], 'z')
+		d.readOffset(text[i:])
 		return nil
 	}
 	if strings.Contains(text, "/") {

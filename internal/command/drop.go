@@ -31,6 +31,9 @@ func drop(op *Op) (bson.Doc, error) {
 	if ns.Coll == systemViews && op.Query.Store.Catalog().Collection(ns) == nil {
 		return op.dropViews(ns)
 	}
+	if ns.Coll == systemProfile && op.Profile.Of(op.DB).Level > 0 {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "turn off profiling before dropping system.profile collection")
+	}
 	was, err := op.Query.Store.DropCollection(op.patiently(), ns)
 	if mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 		op.tellResult("dropCollection", bson.Build().String("ns", ns.String()).Doc(), mongoerr.NamespaceNotFound, false)

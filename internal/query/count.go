@@ -43,6 +43,16 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	return clampCount(n, c), err
 }
 
+// all says whether every document matches: a comment asks for nothing.
+func (c Count) all() bool {
+	for it := c.Filter.Iter(); it.Next(); {
+		if it.Key() != "$comment" {
+			return false
+		}
+	}
+	return true
+}
+
 // enough is how many documents need be counted, 0 for all.
 func (c Count) enough() int64 {
 	if c.Limit <= 0 {
@@ -81,7 +91,7 @@ func clampCount(n int64, c Count) int64 {
 }
 
 func (e *Engine) fastCount(ctx context.Context, c Count, call *Call) (n int64, ok bool, err error) {
-	if !c.Filter.IsEmpty() || !c.Hint.IsNullish() || call.Expected != nil {
+	if !c.all() || !c.Hint.IsNullish() || call.Expected != nil {
 		return 0, false, nil
 	}
 	v := e.views(call)

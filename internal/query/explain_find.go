@@ -134,7 +134,7 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 	x.returned = 0 // a count gives no documents
 	x.shape = "count " + x.shape
 	shape := findShape("count", f, call)
-	if c.Filter.IsEmpty() && c.Hint.IsNullish() && x.coll != nil {
+	if c.all() && c.Hint.IsNullish() && x.coll != nil {
 		x.plan, x.seen, x.steps = nil, exec.Examined{}, &step{node: named("RECORD_STORE_FAST_COUNT")}
 	} else {
 		x.steps = x.steps.above(named("COUNT"), nil)

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -43,14 +44,18 @@ func (i Interval) String() string {
 	return b.String()
 }
 
+// boundText is v in bounds. MongoDB makes doubles look like such by ".0", infinities too.
 func boundText(v bson.Value) string {
-	switch {
-	case v.Type == bson.TypeDouble && v.IsNaN():
-		return "nan"
-	case v.Type == bson.TypeDouble && v.AsDouble() > 1.7976931348623157e308:
-		return "inf"
-	case v.Type == bson.TypeDouble && v.AsDouble() < -1.7976931348623157e308:
-		return "-inf"
+	if v.Type != bson.TypeDouble {
+		return v.String()
+	}
+	switch f := v.AsDouble(); {
+	case math.IsNaN(f):
+		return "nan.0"
+	case math.IsInf(f, 1):
+		return "inf.0"
+	case math.IsInf(f, -1):
+		return "-inf.0"
 	}
 	return v.String()
 }

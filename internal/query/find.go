@@ -163,6 +163,9 @@ func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collectio
 	if coll != nil && coll.IsTimeSeries() && p.filter.Near() != nil {
 		return mongoerr.New(5626500, "$near and $nearSphere are not supported on time-series collections; use the aggregation stage $geoNear instead")
 	}
+	if !sameFields(p.Min, p.Max) {
+		return mongoerr.New(51176, "min and max must have the same field names")
+	}
 	if !p.Sort.IsEmpty() {
 		if err = p.parseSort(); err != nil {
 			return err

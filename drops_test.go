@@ -40,11 +40,11 @@ func TestADropEndsCursors(t *testing.T) {
 			}
 		}
 		endCursors(cursors, meaning.Event{Kind: kind, NS: ns, To: namespace.NS{DB: "d", Coll: "e"}})
-		if _, err := cursors.Take(plain.ID, ns.String(), ""); !mongoerr.Is(err, mongoerr.QueryPlanKilled) {
+		if _, err := cursors.Take(plain.ID, ns.String(), "", false); !mongoerr.Is(err, mongoerr.QueryPlanKilled) {
 			t.Error(err)
 		}
 		for _, c := range []*cursor.Cursor{stream, inTransaction} {
-			if _, err := cursors.Take(c.ID, ns.String(), c.LSID); err != nil {
+			if _, err := cursors.Take(c.ID, ns.String(), c.LSID, false); err != nil {
 				t.Error(err)
 			}
 		}

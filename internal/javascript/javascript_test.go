@@ -365,3 +365,42 @@ func BenchmarkCall(b *testing.B) {
 		}
 	}
 }
+
+// TestRuntimeMoves: whoever comes back to a worker that he has had, after he was with another, is understood there.
+func TestRuntimeMoves(t *testing.T) {
+	e := inWorkers(t)
+	var fs []*Function
+	for i := range 3 { // none of which is plain
+		f, err := e.Compile(fmt.Sprintf("function() { for (;;) return %d }", i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs = append(fs, f)
+	}
+	r := e.Runtime(nil)
+	call := func(i int) {
+		t.Helper()
+		if v, err := r.Call(fs[i], bson.Missing); err != nil || v.AsDouble() != float64(i) {
+			t.Errorf("function %d: %s, %v", i, v, err)
+		}
+	}
+	call(0)
+	busy := make(chan struct{})
+	taken, done := make(chan struct{}), make(chan error)
+	go func() { // a function is checked, by the same worker
+		done <- e.pool.do(nil, nil, func(*worker) error {
+			close(taken)
+			<-busy
+			return nil
+		})
+	}()
+	<-taken
+	call(1) // so it is with another
+	close(busy)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for i := range fs {
+		call(i)
+	}
+}

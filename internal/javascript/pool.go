@@ -95,17 +95,34 @@ func (p *pool) do(r *Runtime, interrupt func() error, call func(*worker) error) 
 		return err
 	}
 	w.begin(interrupt)
-	if r != nil && w.owner != r { // of whom nobody else can make it one
+	if r != nil && !p.isOwner(w, r) {
 		if err = w.reset(r); err == nil {
-			p.mu.Lock()
-			w.owner = r
-			p.mu.Unlock()
+			p.own(w, r)
 		}
 	}
 	if err == nil {
 		err = call(w)
 	}
 	return p.give(w, err, w.finish())
+}
+
+func (p *pool) isOwner(w *worker, r *Runtime) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.owner == r
+}
+
+// own makes w the worker that r comes back to. The one before, which was in a call of somebody else's when r came back, has neither what r's
+// functions do now to global variables nor the functions that it meets from now on.
+func (p *pool) own(w *worker, r *Runtime) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, other := range p.mu.workers {
+		if other.owner == r {
+			other.owner = nil
+		}
+	}
+	w.owner = r
 }
 
 // turn waits until there is a worker for one more call.

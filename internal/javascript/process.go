@@ -29,11 +29,13 @@ type worker struct {
 	stderr tail
 	ended  chan struct{} // closed when the process is no more
 
-	// owner's global variables it has; busy says that it is in a call, until used that was the last. The pool's lock guards
-	// them.
+	// owner's global variables it has; no other worker has them. busy says that it is in a call, until used that was the last. The
+	// pool's lock guards them.
 	owner *Runtime
 	busy  bool
 	used  time.Time
+
+	numbers map[*Function]uint32 // of the functions that it has; for its call alone
 
 	// What it has of the machine's memory, and what it was given of the Governor's.
 	resident, granted atomic.Int64
@@ -177,7 +179,7 @@ func (w *worker) next() (kind byte, body []byte, err error) {
 
 // reset gives the worker fresh global variables, those of r.
 func (w *worker) reset(r *Runtime) error {
-	r.numbers = make(map[*Function]uint32)
+	w.numbers = make(map[*Function]uint32)
 	globals := bson.Build()
 	for _, g := range r.globals {
 		globals.Value(g.name, g.value)
@@ -188,15 +190,15 @@ func (w *worker) reset(r *Runtime) error {
 
 // define makes sure that the worker has f, and returns its number.
 func (w *worker) define(f *Function) (uint32, error) {
-	n, ok := w.owner.numbers[f]
+	n, ok := w.numbers[f]
 	if ok {
 		return n, nil
 	}
-	n = uint32(len(w.owner.numbers))
+	n = uint32(len(w.numbers))
 	if _, _, err := w.ask(newFrame(w.buf, frameDefine).number(n).text(f.text)); err != nil {
 		return 0, err
 	}
-	w.owner.numbers[f] = n
+	w.numbers[f] = n
 	return n, nil
 }
 

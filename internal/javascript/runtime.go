@@ -12,7 +12,6 @@ type Runtime struct {
 	globals   []global
 	stored    func() (bson.Doc, error)
 	local     *machine // runs plain functions, and all where there are no workers
-	numbers   map[*Function]uint32
 }
 
 // Runtime returns a Runtime. Interrupt, which may be nil, is asked from another goroutine while a call runs; its error ends

@@ -84,10 +84,18 @@ func (op *Op) parseFind(a *Args, r *findRequest) error {
 	return r.checkTail()
 }
 
+// keyBound reads a bound of an index's keys; an empty one is none.
+func keyBound(a *Args, key string) bson.Doc {
+	if d := a.owned(key); !d.IsEmpty() {
+		return d
+	}
+	return nil
+}
+
 // parseRare reads the fields that are not everyday.
 func (r *findRequest) parseRare(a *Args) {
 	r.Hint = hint(a)
-	r.Min, r.Max = a.owned("min"), a.owned("max")
+	r.Min, r.Max = keyBound(a, "min"), keyBound(a, "max")
 	r.ReturnKey = a.optionalBool("returnKey", false)
 	r.ShowRecordID = a.optionalBool("showRecordId", false)
 	r.call.Let = a.Doc("let")

@@ -404,3 +404,33 @@ func TestRuntimeMoves(t *testing.T) {
 		call(i)
 	}
 }
+
+// TestResetFails: whose worker went to one whose global variables cannot be made has his own again when he comes back.
+func TestResetFails(t *testing.T) {
+	e := inWorkers(t)
+	f, err := e.Compile("function() { for (;;) return x }", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := make([]*Runtime, cap(e.pool.turns)) // as many as there may be workers
+	call := func(i int) {
+		t.Helper()
+		if v, err := own[i].Call(f, bson.Missing); err != nil || v.AsDouble() != float64(i) {
+			t.Errorf("%d: %s, %v", i, v, err)
+		}
+	}
+	for i := range own {
+		own[i] = e.Runtime(nil)
+		own[i].Global("x", bson.Int32(int32(i)))
+		call(i)
+	}
+	bad := e.Runtime(nil)
+	bad.Global("x", bson.Int32(-1))
+	bad.Global("y", bson.MustParse("[Code('function(')]").Doc().Index(0))
+	if _, err := bad.Call(f, bson.Missing); err == nil {
+		t.Error("a function that is none was made a global variable")
+	}
+	for i := range own {
+		call(i)
+	}
+}

@@ -96,6 +96,7 @@ func (p *pool) do(r *Runtime, interrupt func() error, call func(*worker) error) 
 	}
 	w.begin(interrupt)
 	if r != nil && !p.isOwner(w, r) {
+		p.own(w, nil) // where it fails, nobody's global variables are in it
 		if err = w.reset(r); err == nil {
 			p.own(w, r)
 		}

@@ -152,8 +152,7 @@ func indexable(ns namespace.NS) error {
 	if err := readable(ns); err != nil {
 		return err
 	}
-	switch ns {
-	case catalog.TransactionsNS:
+	if ns == catalog.TransactionsNS {
 		return mongoerr.New(mongoerr.IllegalOperation, "not allowed to create index on %s", ns)
 	}
 	switch ns { // what a commit adds to the first is in no index, and what a member goes by must not expire

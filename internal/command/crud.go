@@ -11,10 +11,17 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 )
 
-// call is what op brings to a query.
-func (op *Op) call() *query.Call {
-	return &query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, Retry: op.retry, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages(),
+// brings is what op brings to any query.
+func (op *Op) brings() query.Call {
+	return query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages(),
 		Told: &op.Running.Stats, Conflicts: &op.Running.Stats.WriteConflicts}
+}
+
+// call is what op brings to a query that may write.
+func (op *Op) call() *query.Call {
+	c := op.brings()
+	c.Retry = op.retry
+	return &c
 }
 
 // change is call for a write whose commits become durable together, at the command's end; see awaitDurable.

@@ -64,7 +64,7 @@ func find(op *Op) (bson.Doc, error) {
 }
 
 func (op *Op) parseFind(a *Args, r *findRequest) error {
-	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), UserRoles: op.userRoles(), Stable: op.APIStrict, Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages()}
+	r.call = op.brings()
 	r.NS = a.Collection(op.DB)
 	a.as("FindCommandRequest")
 	r.Filter = a.owned("filter")

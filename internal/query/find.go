@@ -447,3 +447,20 @@ func without(doc bson.Doc, name string) bson.Doc {
 	}
 	return b.Doc()
 }
+
+// sameFields says whether a and b name the same fields in the same order; empty ones name what the other does.
+func sameFields(a, b bson.Doc) bool {
+	if a.IsEmpty() || b.IsEmpty() {
+		return true
+	}
+	at, bt := a.Iter(), b.Iter()
+	for {
+		more := at.Next()
+		if bt.Next() != more {
+			return false
+		}
+		if !more || at.Key() != bt.Key() {
+			return !more
+		}
+	}
+}

@@ -38,20 +38,3 @@ func (u *Update) sortNaturally() (err error) {
 	u.Sort, u.Hint, err = sortNaturally(u.Sort, u.Hint)
 	return err
 }
-
-// sameFields says whether a and b name the same fields in the same order; empty ones name what the other does.
-func sameFields(a, b bson.Doc) bool {
-	if a.IsEmpty() || b.IsEmpty() {
-		return true
-	}
-	at, bt := a.Iter(), b.Iter()
-	for {
-		more := at.Next()
-		if bt.Next() != more {
-			return false
-		}
-		if !more || at.Key() != bt.Key() {
-			return !more
-		}
-	}
-}

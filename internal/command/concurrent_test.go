@@ -77,6 +77,32 @@ func TestAnOperationIsSeenAndKilled(t *testing.T) {
 	wantCode(t, <-waiting, mongoerr.Interrupted)
 }
 
+// TestRunningPlansAreShown: who looks sees by which plan an operation goes that has not answered yet.
+func TestRunningPlansAreShown(t *testing.T) {
+	h := newHarness(t)
+	h.must("1", "test", "{insert: 'c', documents: [{_id: 1, a: 1}]}")
+	h.must("1", "test", "{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a'}]}")
+	const slow = "{a: 1, $where: 'function() { for (;;); }'}"
+	for _, command := range []string{
+		"{find: 'c', filter: " + slow + "}", "{count: 'c', query: " + slow + "}", "{update: 'c', updates: [{q: " + slow + ", u: {$set: {b: 1}}}]}",
+	} {
+		reply := h.start("2", "test", command)
+		var row bson.Doc
+		for row == nil || row.Lookup("planSummary").IsMissing() && len(reply) == 0 {
+			rows := h.must("1", "admin", "{currentOp: 1, ns: 'test.c'}").Lookup("inprog").Doc()
+			if !rows.IsEmpty() {
+				row = rows.Index(0).Doc()
+			}
+			runtime.Gosched()
+		}
+		if got := row.Lookup("planSummary"); got.Type != bson.TypeString || got.Str() != "IXSCAN { a: 1 }" {
+			t.Errorf("%s: %s", command, row)
+		}
+		h.send(t.Context(), "1", "admin", bson.Build().Int32("killOp", 1).Value("op", row.Lookup("opid")).Doc())
+		<-reply
+	}
+}
+
 func TestATimeLimitEndsAnOperation(t *testing.T) {
 	h := newHarness(t)
 	begun := h.addWait()

@@ -21,7 +21,11 @@ func TestKeptOverRestart(t *testing.T) {
 	version := bson.D{{Key: "getParameter", Value: 1}, {Key: "featureCompatibilityVersion", Value: 1}}
 	settings := bson.D{{Key: "aggregate", Value: 1}, {Key: "cursor", Value: bson.D{}},
 		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$querySettings", Value: bson.D{{Key: "showDebugQueryShape", Value: true}}}}}}}
-	find := bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "$db", Value: "test"}}
+	queries := []bson.D{
+		{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "$db", Value: "test"}},
+		{{Key: "distinct", Value: "c"}, {Key: "key", Value: "a"}, {Key: "query", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "$db", Value: "test"}},
+		{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "a", Value: 1}}}}}}, {Key: "$db", Value: "test"}},
+	}
 	var shown string
 	same := func(admin *mongo.Database) {
 		expect(t, answer(t, admin, version), "8.0", "featureCompatibilityVersion", "version")
@@ -37,7 +41,7 @@ func TestKeptOverRestart(t *testing.T) {
 		if shown == "" {
 			shown = now
 		}
-		if now != shown || !strings.Contains(now, "debugQueryShape") {
+		if now != shown || strings.Count(now, "debugQueryShape") != len(queries) {
 			t.Errorf("the query settings are %s, and were %s", now, shown)
 		}
 		err := admin.Client().Database("test").Collection("c").FindOne(t.Context(), bson.D{{Key: "a", Value: 7}}).Err()
@@ -46,14 +50,18 @@ func TestKeptOverRestart(t *testing.T) {
 		}
 	}
 	before := func(admin *mongo.Database) {
-		answer(t, admin, bson.D{{Key: "setQuerySettings", Value: find}, {Key: "settings", Value: bson.D{{Key: "reject", Value: true}}}})
+		for _, asked := range queries {
+			answer(t, admin, bson.D{{Key: "setQuerySettings", Value: asked}, {Key: "settings", Value: bson.D{{Key: "reject", Value: true}}}})
+		}
 		answer(t, admin, bson.D{{Key: "setFeatureCompatibilityVersion", Value: "8.0"}, {Key: "confirm", Value: true}})
 		answer(t, admin, bson.D{{Key: "setClusterParameter", Value: bson.D{{Key: "defaultMaxTimeMS", Value: bson.D{{Key: "readOperations", Value: 5000}}}}}})
 		same(admin)
 	}
 	undo := func(admin *mongo.Database) {
 		same(admin)
-		answer(t, admin, bson.D{{Key: "removeQuerySettings", Value: find}})
+		for _, asked := range queries {
+			answer(t, admin, bson.D{{Key: "removeQuerySettings", Value: asked}})
+		}
 		answer(t, admin, bson.D{{Key: "setFeatureCompatibilityVersion", Value: "8.2"}, {Key: "confirm", Value: true}})
 		answer(t, admin, bson.D{{Key: "setClusterParameter", Value: bson.D{{Key: "defaultMaxTimeMS", Value: bson.D{}}}}})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/serverlog"
@@ -197,9 +198,13 @@ func (s *Server) loadSetting(ctx context.Context, stored bson.Doc) (*query.Setti
 	if asked.Type != bson.TypeObject {
 		return x, nil
 	}
-	op := &Op{Server: s, Ctx: ctx, Now: clock.Millis(s.Clock), Conn: NewConn(0, "", "")}
-	if r, err := op.represent(asked.Doc()); err == nil {
-		x.Query, x.Shape = asked.Doc().Clone(), r.Shape
-	}
+	op := &Op{Server: s, Ctx: ctx, Now: clock.Millis(s.Clock), Conn: NewConn(0, "", ""), Running: &operation.Operation{}}
+	// A server whose setting makes it panic would never start again; the setting holds by its hash alone.
+	_ = s.round(ctx, "The query of a stored query setting cannot be read", func(context.Context) error {
+		if r, err := op.represent(asked.Doc()); err == nil {
+			x.Query, x.Shape = asked.Doc().Clone(), r.Shape
+		}
+		return nil
+	})
 	return x, nil
 }

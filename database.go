@@ -474,7 +474,7 @@ func (d *database) close() error {
 
 func request(r *server.Request) command.Request {
 	return command.Request{Body: r.Body, Sequences: r.Sequences,
-		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Memory: r.Memory}
+		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Lasting: r.Lasting, Memory: r.Memory}
 }
 
 func reply(r command.Reply) server.Reply {

@@ -41,6 +41,8 @@ type Command struct {
 	Audited func(*Op) bson.Doc
 	// Sequences are the fields whose documents may come in document sequences.
 	Sequences []string
+	// Lasts says that the command goes on when its client hangs up.
+	Lasts bool
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
 	// ChangesTTL commands may make, change or drop TTLs, of which the log and local.ttl_history tell.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -101,6 +102,35 @@ func TestRunningPlansAreShown(t *testing.T) {
 		h.send(t.Context(), "1", "admin", bson.Build().Int32("killOp", 1).Value("op", row.Lookup("opid")).Doc())
 		<-reply
 	}
+}
+
+// TestRunningGetMoreIsShown: who looks sees which query the documents are of that a getMore fetches.
+func TestRunningGetMoreIsShown(t *testing.T) {
+	h := newHarness(t)
+	h.must("1", "test", "{create: 'c', capped: true, size: 4096}")
+	h.must("1", "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}]}")
+	const find = "{find: 'c', filter: {_id: {$gt: 0}}, batchSize: 2, tailable: true, awaitData: true}"
+	id := h.must("2", "test", find).Lookup("cursor").Doc().Lookup("id").Int64()
+	waiting := h.start("2", "test", fmt.Sprintf("{getMore: NumberLong('%d'), collection: 'c', maxTimeMS: 60000}", id))
+	var rows bson.Doc
+	for rows.IsEmpty() {
+		rows = h.must("1", "admin", "{currentOp: 1, op: 'getmore', 'cursor.cursorId': {$exists: true}}").Lookup("inprog").Doc()
+		runtime.Gosched()
+	}
+	shown := rows.Index(0).Doc().Lookup("cursor").Doc()
+	for path, want := range map[string]bson.Value{
+		"cursorId": bson.Int64(id), "nDocsReturned": bson.Int64(2), "nBatchesReturned": bson.Int64(1), "tailable": bson.Bool(true), "awaitData": bson.Bool(true),
+		"operationUsingCursorId": rows.Index(0).Doc().Lookup("opid"),
+	} {
+		if got := shown.Lookup(path); bson.Compare(got, want) != 0 {
+			t.Errorf("%s is %s, and should be %s", path, got, want)
+		}
+	}
+	if got := shown.Lookup("originatingCommand").Doc().Lookup("filter").String(); got != bson.MustDoc("{a: {_id: {$gt: 0}}}").Lookup("a").String() {
+		t.Errorf("the cursor is of the query %s", got)
+	}
+	h.must("1", "test", "{insert: 'c', documents: [{_id: 3}]}")
+	<-waiting
 }
 
 func TestATimeLimitEndsAnOperation(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 func createIndexesCommands() []*Command {
-	return []*Command{{Name: "createIndexes", RawData: true, Needs: Needs{OnCollection: actions(privilege.CreateIndex), Also: needsForce}, Doc: "Makes indexes on a collection.", WriteConcern: true, ChangesTTL: true, Run: createIndexes}}
+	return []*Command{{Name: "createIndexes", RawData: true, Needs: Needs{OnCollection: actions(privilege.CreateIndex), Also: needsForce}, Doc: "Makes indexes on a collection.", WriteConcern: true, ChangesTTL: true, Lasts: true, Run: createIndexes}}
 }
 
 // maxIndexesAtOnce is how many indexes one command may ask for.

@@ -142,7 +142,7 @@ func (s *Server) operations(want inprog) []bson.Doc {
 	if want.cursors {
 		for _, c := range s.Cursors.Idle() {
 			if want.whose == nil || c.User != nil && want.whose.is(c.User.Name) {
-				rows = append(rows, s.describeCursor(c, want.commandBytes()))
+				rows = append(rows, s.describeCursor(&c, want.commandBytes()))
 			}
 		}
 	}
@@ -160,7 +160,10 @@ func (s *Server) describe(o *operation.Operation, open []session.Open, now int64
 	b.Int64("secs_running", micros/1e6).Int64("microsecs_running", micros).String("op", o.Kind).String("ns", o.NS).
 		Bool("redacted", false).Document("command", describeCommand(o.Command, commandBytes))
 	if id := o.Stats.CursorID.Load(); id != 0 {
-		b.Object("cursor").Int64("cursorId", id).Int64("operationUsingCursorId", int64(o.ID)).End()
+		if c, ok := s.Cursors.Busy(id); ok {
+			s.appendCursor(b.Object("cursor"), &c, commandBytes)
+			b.Int64("operationUsingCursorId", o.ID).End()
+		}
 	}
 	if plan := o.Stats.PlanSummary(); plan != "" {
 		b.String("planSummary", plan)
@@ -276,7 +279,7 @@ func cutText(text string, most int) string {
 }
 
 // describeCursor is a cursor that waits for its next getMore.
-func (s *Server) describeCursor(c cursor.Idling, commandBytes int) bson.Doc {
+func (s *Server) describeCursor(c *cursor.Description, commandBytes int) bson.Doc {
 	b := bson.Build().String("type", "idleCursor").String("host", s.hostAndPort()).String("ns", c.NS)
 	if c.LSID != "" {
 		b.Document("lsid", session.Document(c.LSID))
@@ -287,12 +290,16 @@ func (s *Server) describeCursor(c cursor.Idling, commandBytes int) bson.Doc {
 	if c.User != nil {
 		appendUsers(b, "effectiveUsers", c.User.Name)
 	}
-	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Date("lastAccessDate", c.Used.UnixMilli()).
+	s.appendCursor(b.Object("cursor"), c, commandBytes)
+	return b.End().Doc()
+}
+
+func (s *Server) appendCursor(b *bson.Builder, c *cursor.Description, commandBytes int) {
+	b.Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Date("lastAccessDate", c.Used.UnixMilli()).
 		Int64("nDocsReturned", c.Docs).Int64("nBatchesReturned", c.Batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
 	if c.Command != nil {
 		b.Document("originatingCommand", describeCommand(s.concealedCommand(c.Command), commandBytes))
 	}
-	return b.End().Doc()
 }
 
 // describeSession is a transaction that waits for its next statement.

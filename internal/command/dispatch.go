@@ -25,6 +25,8 @@ type Request struct {
 	ExhaustAllowed bool
 	// NoReply: the client waits for no answer.
 	NoReply bool
+	// Lasting is the context of what goes on when the client hangs up; nil where that is as any other.
+	Lasting context.Context
 	// Memory is what the reply takes its memory from; nil where nobody counts it.
 	Memory *memory.Account
 }
@@ -149,6 +151,9 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 		if err := op.Sessions.Use(op.SessionID, now); err != nil {
 			return nil, err
 		}
+	}
+	if op.Command.Lasts && req.Lasting != nil {
+		ctx = req.Lasting
 	}
 	return op.track(ctx, now, began)
 }

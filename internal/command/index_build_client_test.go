@@ -8,32 +8,39 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// TestIndexBuildWithoutClient: an index whose client has gone is not built, and can be built anew.
+// TestIndexBuildWithoutClient: an index whose client has gone is built, unless the server ends.
 func TestIndexBuildWithoutClient(t *testing.T) {
 	h := newHarness(t)
-	command := func(ctx context.Context, text string) bson.Doc {
-		return h.send(ctx, "a", "test", bson.MustDoc(text)).Body
-	}
-	if r := command(t.Context(), "{insert: 'c', documents: [{_id: 1, a: 1}, {_id: 2, a: 2}]}"); !r.Lookup("ok").Truthy() {
-		t.Fatal(r)
-	}
-	build := "{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a_1'}]}"
-	gone, hangUp := context.WithCancelCause(t.Context())
-	hangUp(mongoerr.New(mongoerr.ClientDisconnect, "the client is gone"))
-	if r := command(gone, build); r.Lookup("codeName").Str() != "ClientDisconnect" {
-		t.Error(r)
-	}
+	h.must("a", "test", "{insert: 'c', documents: [{_id: 1, a: 1}, {_id: 2, a: 2}]}")
 	indexes := func() int {
 		n := 0
-		for it := command(t.Context(), "{listIndexes: 'c'}").Lookup("cursor").Doc().Lookup("firstBatch").Doc().Iter(); it.Next(); {
+		for it := h.must("a", "test", "{listIndexes: 'c'}").Lookup("cursor").Doc().Lookup("firstBatch").Doc().Iter(); it.Next(); {
 			n++
 		}
 		return n
 	}
-	if n := indexes(); n != 1 {
-		t.Errorf("%d indexes without the client", n)
-	}
-	if r := command(t.Context(), build); !r.Lookup("ok").Truthy() || indexes() != 2 {
-		t.Error(r)
+	gone, hangUp := context.WithCancelCause(t.Context())
+	hangUp(mongoerr.New(mongoerr.ClientDisconnect, "the client is gone"))
+	ended, end := context.WithCancelCause(t.Context())
+	end(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown"))
+	for _, c := range []struct {
+		command string
+		lasting context.Context
+		want    string
+		indexes int
+	}{
+		{"{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a_1'}]}", ended, "InterruptedAtShutdown", 1},
+		{"{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a_1'}]}", t.Context(), "", 2},
+		{"{find: 'c', filter: {a: 1}}", t.Context(), "ClientDisconnect", 2},
+	} {
+		body := bson.Build().Fields(bson.MustDoc(c.command)).String("$db", "test").Doc()
+		reply := h.server.Handle(gone, h.conn("b"), Request{Body: body, Lasting: c.lasting}).Body
+		got := ""
+		if name := reply.Lookup("codeName"); !name.IsMissing() {
+			got = name.Str()
+		}
+		if got != c.want || indexes() != c.indexes {
+			t.Errorf("%s: %s, and there are %d indexes", c.command, reply, indexes())
+		}
 	}
 }

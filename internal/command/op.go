@@ -17,7 +17,7 @@ import (
 // Op is one command under way. The documents in it share the message they came in, which lives until the reply.
 type Op struct {
 	*Server
-	// Ctx ends when the client hangs up, the operation is killed or its time is over; its cause says which.
+	// Ctx ends when the client hangs up (unless the command Lasts), the operation is killed or its time is over; its cause says which.
 	Ctx     context.Context
 	Conn    *Conn
 	Command *Command

@@ -83,11 +83,13 @@ type Cursor struct {
 	token, ahead bson.Doc
 	returned     int64
 	batches      int64
-	used         time.Time
-	busy         bool
-	killed       bool
-	why          error // why it may not be used any more
-	ended        chan struct{}
+	// parked is what it has given when it was last taken, guarded by the Registry as is the rest.
+	parked struct{ docs, batches int64 }
+	used   time.Time
+	busy   bool
+	killed bool
+	why    error // why it may not be used any more
+	ended  chan struct{}
 	// shrunk says that the source was asked to part with memory since it was parked.
 	shrunk bool
 	// shrinking is closed when the source has parted with memory; nil when it does not.
@@ -99,8 +101,8 @@ type Cursor struct {
 // Returned is how many documents and batches the cursor has given.
 func (c *Cursor) Returned() (docs, batches int64) { return c.returned, c.batches }
 
-// Idling is a cursor that waits for its next getMore.
-type Idling struct {
+// Description is what is shown of an open cursor, as it was when its last batch was done.
+type Description struct {
 	ID                             int64
 	NS, LSID                       string
 	User                           *auth.User
@@ -267,6 +269,7 @@ func (r *Registry) Take(id int64, ns, lsid string, bound bool) (*Cursor, error) 
 		return nil, c.why
 	}
 	c.busy = true
+	c.parked.docs, c.parked.batches = c.returned, c.batches
 	return c, nil
 }
 
@@ -412,14 +415,29 @@ func (r *Registry) Sacrificed() int64 {
 }
 
 // Idle is every cursor that no operation is using.
-func (r *Registry) Idle() []Idling {
+func (r *Registry) Idle() []Description {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var cs []Idling
+	var cs []Description
 	for _, c := range r.mu.open {
 		if !c.busy {
-			cs = append(cs, Idling{c.ID, c.NS, c.LSID, c.User, c.Command, c.PlanSummary, c.NoTimeout, c.Tailable, c.AwaitData, c.Opened, c.used, c.returned, c.batches})
+			cs = append(cs, c.describe(c.returned, c.batches))
 		}
 	}
 	return cs
+}
+
+// Busy is the cursor with the id while a getMore has it.
+func (r *Registry) Busy(id int64) (d Description, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.mu.open[id]
+	if c == nil || !c.busy {
+		return d, false
+	}
+	return c.describe(c.parked.docs, c.parked.batches), true
+}
+
+func (c *Cursor) describe(docs, batches int64) Description {
+	return Description{c.ID, c.NS, c.LSID, c.User, c.Command, c.PlanSummary, c.NoTimeout, c.Tailable, c.AwaitData, c.Opened, c.used, docs, batches}
 }

@@ -12,7 +12,8 @@ import (
 //
 // ctx ends when the client hangs up or the server stops waiting for running operations; context.Cause is then a
 // *mongoerr.Error, ClientDisconnect or InterruptedAtShutdown. The context is the connection's, not the request's:
-// whatever the handler starts for one request must end with Handle. A request that wants no reply outlives its client.
+// whatever the handler starts for one request must end with Handle. A request that wants no reply outlives its client, and so does
+// what the handler does with Request.Lasting.
 //
 // A panic ends the operation, not the server: the client gets an error reply.
 type Handler interface {
@@ -34,6 +35,8 @@ type Request struct {
 	Body bson.Doc
 	// Sequences are the command's document sequences, each name at most once and never a field of Body.
 	Sequences []wire.Sequence
+	// Lasting is Handle's ctx but for the client: it goes on when that hangs up.
+	Lasting context.Context
 	// Memory is what the reply takes its memory from while it is put together. The server gives it back when it is written.
 	Memory *memory.Account
 }

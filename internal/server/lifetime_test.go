@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ type waiter struct {
 	began chan struct{}
 	cause chan error
 	free  chan struct{}
+	// lasts is whether Lasting went on when the last context ended.
+	lasts atomic.Bool
 }
 
 func newWaiter() *waiter {
@@ -39,6 +42,7 @@ func (w *waiter) Handle(ctx context.Context, _ *Conn, r *Request) Reply {
 		w.began <- struct{}{}
 		select {
 		case <-ctx.Done():
+			w.lasts.Store(r.Lasting.Err() == nil)
 			w.cause <- context.Cause(ctx)
 			return Reply{Body: mongoerr.Reply(context.Cause(ctx))}
 		case <-w.free:
@@ -90,6 +94,9 @@ func TestHangUpEndsTheOperation(t *testing.T) {
 			leave(c)
 			if cause := w.causeOf(s); !mongoerr.Is(cause, mongoerr.ClientDisconnect) {
 				t.Errorf("the operation ended by %v", cause)
+			}
+			if !w.lasts.Load() {
+				t.Error("what lasts has ended with the client")
 			}
 			want(t, other.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
 		})
@@ -391,6 +398,9 @@ func TestStopInterruptsAfterTheGrace(t *testing.T) {
 	for range 2 {
 		if cause := <-w.cause; !mongoerr.Is(cause, mongoerr.InterruptedAtShutdown) {
 			t.Errorf("the operation ended by %v", cause)
+		}
+		if w.lasts.Load() {
+			t.Error("what lasts goes on when the server ends")
 		}
 	}
 	_, doc := c.receive()

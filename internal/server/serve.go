@@ -96,7 +96,7 @@ func (s *Server) answer(c *Conn, m *wire.Message, invalid error) error {
 		out.OpCode = wire.OpReply
 	}
 	c.req = Request{
-		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Memory: &c.memory,
+		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Lasting: s.base, Memory: &c.memory,
 	}
 	switch {
 	case invalid != nil:

@@ -18,7 +18,7 @@ func authStoreCommands() []*Command {
 			Needs: Needs{OnCluster: []privilege.Action{privilege.InvalidateUserCache}}, Run: invalidateUserCache},
 		{Name: "_getUserCacheGeneration", Doc: "Tells whether users and roles are as they were.", AdminOnly: true,
 			Needs: Needs{OnCluster: []privilege.Action{privilege.Internal}}, Run: getUserCacheGeneration},
-		{Name: "_mergeAuthzCollections", Doc: "Puts users and roles that mongorestore has brought in the place of others.", AdminOnly: true, WriteConcern: true,
+		{Name: "_mergeAuthzCollections", Doc: "Adds users and roles that mongorestore has brought, or puts them in the place of others.", AdminOnly: true, WriteConcern: true,
 			Needs: Needs{Also: needsMergeAuth}, Run: mergeAuth},
 	}
 }
@@ -63,8 +63,8 @@ type restoredAuth struct {
 	key      string
 }
 
-// mergeAuth moves users and roles out of the collections into which mongorestore has put them: those that are there are replaced; with
-// drop those that are not among them go, too.
+// mergeAuth moves users and roles out of the collections into which mongorestore has put them. Those that are there stay as they are; with
+// drop they are replaced, and those that are not among them go.
 func mergeAuth(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Ignore(op.Name())
@@ -125,7 +125,7 @@ func (s *authStore) merge(m restoredAuth, db string, drop bool) error {
 		case err != nil:
 		case old == nil:
 			err = s.insert(m.to, d, nil)
-		default:
+		case drop:
 			err = s.replace(m.to, d)
 		}
 		if err != nil {

@@ -578,6 +578,30 @@ func TestThreeRestart(t *testing.T) {
 	}
 }
 
+// TestKeyBesideOtherMechanisms: members know one another by their key whatever mechanisms the users log in by.
+func TestKeyBesideOtherMechanisms(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("c29tZXRoaW5nIHNlY3JldA=="), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startThree(t, func(_ int, o *Options) {
+		o.KeyFile, o.Authorization = key, true
+		o.Parameters = map[string]string{"authenticationMechanisms": "MONGODB-X509"}
+	})
+	p := s.primary()
+	if err := s.command(s.direct(p), bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: "p"}, {Key: "roles", Value: bson.A{"root"}}, {Key: "writeConcern", Value: bson.D{{Key: "w", Value: 3}}}}); err != nil {
+		t.Error(err)
+	}
+	c, err := mongo.Connect(options.Client().ApplyURI("mongodb://u:p@" + s.servers[p].Addr() + "/?directConnection=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Disconnect(context.Background()) }()
+	if err := c.Ping(t.Context(), nil); err == nil {
+		t.Error("a user logs in by a mechanism that there is not")
+	}
+}
+
 // TestThreeWithKey: members know one another by a key file, and nobody else is heard.
 func TestThreeWithKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")

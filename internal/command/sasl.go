@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -45,7 +46,7 @@ type conversation interface {
 // newConversation begins one by the mechanism that is asked for; nil where nobody logs in by it.
 func (op *Op) newConversation(r saslRequest) conversation {
 	switch {
-	case !op.offers(r.mechanism):
+	case !op.offers(r.mechanism) && !r.isMember():
 		return nil
 	case r.mechanism == plainMechanism && op.Directory != nil:
 		return newPlainConversation(r)
@@ -125,6 +126,12 @@ func (p saslPayload) append(b *bson.Builder, answer []byte) *bson.Builder {
 		return b.String("payload", base64.StdEncoding.EncodeToString(answer))
 	}
 	return b.Binary("payload", 0, answer)
+}
+
+// isMember says whether a member of the replica set begins to show that it is one. It does so by SCRAM whatever the users' mechanisms are.
+func (r saslRequest) isMember() bool {
+	_, message, _ := bytes.Cut(r.payload.bytes, []byte(",,"))
+	return scram.Known(r.mechanism) && r.db == auth.Internal().Name.DB && bytes.HasPrefix(message, []byte("n="+auth.Internal().Name.Name+","))
 }
 
 // readSaslStart reads the arguments of saslStart.

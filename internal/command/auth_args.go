@@ -121,6 +121,9 @@ func (op *Op) privileges() (ps []privilege.Privilege, ok bool) {
 			return nil, true
 		}
 		p, strange, err := privilege.Parse(path, it.Value().Doc())
+		if err == nil {
+			err = p.Resource.Check()
+		}
 		if err != nil {
 			a.Fail(err)
 			return nil, true

@@ -9,7 +9,7 @@ import (
 
 func listCommandsCommands() []*Command {
 	return []*Command{
-		{Name: "listCommands", Needs: Needs{Nothing: true}, Doc: "Lists the commands there are.", Run: listCommands},
+		{Name: "listCommands", NoAuth: true, Doc: "Lists the commands there are.", Run: listCommands},
 	}
 }
 

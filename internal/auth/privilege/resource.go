@@ -3,6 +3,7 @@ package privilege
 import (
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -37,6 +38,17 @@ func Database(db string) Resource        { return Resource{kind: database, db: d
 func CollectionNamed(c string) Resource  { return Resource{kind: collection, coll: c} }
 func Namespace(ns namespace.NS) Resource { return Resource{exactNamespace, ns.DB, ns.Coll} }
 func AnyBuckets() Resource               { return Resource{kind: anyBuckets} }
+
+// Check refuses names that no database, or no collection, can have. What is stored is not asked.
+func (r Resource) Check() error {
+	if r.db != "" && namespace.CheckDB(r.db) != nil {
+		return mongoerr.New(mongoerr.FailedToParse, "%s is not a valid database name", r.db)
+	}
+	if r.coll != "" && (strings.Contains(r.coll, "$") || namespace.NS{DB: "any", Coll: r.coll}.Check() != nil) {
+		return mongoerr.New(mongoerr.FailedToParse, "%s is not a valid collection name", r.coll)
+	}
+	return nil
+}
 
 // Collections is what {db, collection} stands for: an empty name is any.
 func Collections(db, coll string) Resource {

@@ -44,7 +44,7 @@ func IsBuiltin(name, db string) bool { return find(name, db) != nil }
 func find(name, db string) *builtin {
 	table := rows()
 	i := slices.IndexFunc(table, func(b builtin) bool { return b.name == name })
-	if i < 0 || table[i].adminOnly && db != "admin" {
+	if i < 0 || table[i].adminOnly && db != "admin" || db == "" {
 		return nil
 	}
 	return &table[i]

@@ -32,6 +32,7 @@ func TestIndexBuildWithoutClient(t *testing.T) {
 		{"{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a_1'}]}", ended, "InterruptedAtShutdown", 1},
 		{"{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a_1'}]}", t.Context(), "", 2},
 		{"{find: 'c', filter: {a: 1}}", t.Context(), "ClientDisconnect", 2},
+		{"{update: 'c', updates: [{q: {a: 1}, u: {$set: {b: 1}}, multi: true}]}", t.Context(), "ClientDisconnect", 2}, // difference 101
 	} {
 		body := bson.Build().Fields(bson.MustDoc(c.command)).String("$db", "test").Doc()
 		reply := h.server.Handle(gone, h.conn("b"), Request{Body: body, Lasting: c.lasting}).Body

@@ -82,7 +82,10 @@ func (d *DDL) createToIndex(ctx context.Context, ns namespace.NS, parse func(*ca
 func (d *DDL) createOn(ctx context.Context, ns namespace.NS, l *loosen.Change, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway), made *Created) (done bool, err error) {
 	if c, ok := d.store.CollectionNamed(ns); ok {
 		p, err := planIndexes(c.Collection, c.Builds(), parse)
-		if err == nil && p.IsNothing() { // as most often, when a client makes sure at its start
+		if err != nil {
+			return false, err
+		}
+		if p.IsNothing() { // as most often, when a client makes sure at its start
 			p.report(c.Collection, made)
 			return true, nil
 		}

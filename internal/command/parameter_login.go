@@ -33,6 +33,19 @@ func addLogin(r *parameter.Registry) {
 	parameter.NewInt(r, quiesceName, parameter.Both, 60, 0, maxQuiesceSecs, false)
 }
 
+// SettleLogin is called once the parameters in given were set for the start: passwords are hashed no less often for SCRAM-SHA-256 than somebody
+// has asked for SCRAM-SHA-1, unless he has asked for both.
+func SettleLogin(r *parameter.Registry, given map[string]string) error {
+	if _, both := given[iterationsSHA256Name]; both {
+		return nil
+	}
+	asked, usual := r.Lookup(iterationsName).Get(), r.Lookup(iterationsSHA256Name)
+	if asked.Int32() <= usual.Get().Int32() {
+		return nil
+	}
+	return usual.Set(asked)
+}
+
 // iterations is how often a password is hashed for a mechanism's credentials.
 func (s *Server) iterations(mechanism string) int {
 	if mechanism == scram.SHA1 {

@@ -39,9 +39,9 @@ func CollectionNamed(c string) Resource  { return Resource{kind: collection, col
 func Namespace(ns namespace.NS) Resource { return Resource{exactNamespace, ns.DB, ns.Coll} }
 func AnyBuckets() Resource               { return Resource{kind: anyBuckets} }
 
-// Check refuses names that no database, or no collection, can have. What is stored is not asked.
+// Check refuses names that no database, or no collection, can have; $external has users, and may be named. What is stored is not asked.
 func (r Resource) Check() error {
-	if r.db != "" && namespace.CheckDB(r.db) != nil {
+	if r.db != "" && namespace.CheckDB(strings.ReplaceAll(r.db, "$", "_")) != nil {
 		return mongoerr.New(mongoerr.FailedToParse, "%s is not a valid database name", r.db)
 	}
 	if r.coll != "" && (strings.Contains(r.coll, "$") || namespace.NS{DB: "any", Coll: r.coll}.Check() != nil) {

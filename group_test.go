@@ -578,6 +578,22 @@ func TestThreeRestart(t *testing.T) {
 	}
 }
 
+// TestLockedSecondaryApplies: a lock by fsync holds up who writes to a member, and nothing that it hears of (difference 102).
+func TestLockedSecondaryApplies(t *testing.T) {
+	s := startThree(t, nil)
+	p := s.primary()
+	locked := s.direct((p + 1) % 3)
+	if err := s.command(locked, bson.D{{Key: "fsync", Value: 1}, {Key: "lock", Value: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.command(s.direct(p), bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}, {Key: "writeConcern", Value: bson.D{{Key: "w", Value: 3}}}}); err != nil {
+		t.Error(err)
+	}
+	if err := s.command(locked, bson.D{{Key: "fsyncUnlock", Value: 1}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKeyBesideOtherMechanisms: members know one another by their key whatever mechanisms the users log in by.
 func TestKeyBesideOtherMechanisms(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")

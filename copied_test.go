@@ -123,3 +123,34 @@ func TestHoldAfter(t *testing.T) {
 		countOf(t, admin, 0)
 	})
 }
+
+// TestCopyUnderLock: the files of a server that fsync has locked may be copied one by one, while tables wait to be merged and documents are due.
+func TestCopyUnderLock(t *testing.T) {
+	path, copied := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copied")
+	at := ebbtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	const documents = 3000
+	serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: path, Clock: at}, func(admin *mongo.Database) {
+		c := admin.Client().Database("test").Collection("c")
+		answer(t, c.Database(), bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{
+			bson.D{{Key: "key", Value: bson.D{{Key: "at", Value: 1}}}, {Key: "name", Value: "at"}, {Key: "expireAfterSeconds", Value: 3600}}}}})
+		for from := 0; from < documents; from += 1000 {
+			docs := make([]any, 1000)
+			for i := range docs {
+				docs[i] = bson.D{{Key: "_id", Value: from + i}, {Key: "at", Value: at.Now().Add(time.Duration(i%2) * time.Hour)}, {Key: "x", Value: strings.Repeat("x", 1000)}}
+			}
+			if _, err := c.InsertMany(t.Context(), docs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer(t, admin, bson.D{{Key: "fsync", Value: 1}, {Key: "lock", Value: true}})
+		at.Advance(90 * time.Minute)
+		copyDirectory(t, path, copied)
+		answer(t, admin, bson.D{{Key: "fsyncUnlock", Value: 1}})
+	})
+	serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: copied, Clock: at}, func(admin *mongo.Database) {
+		test := admin.Client().Database("test")
+		if reply := answer(t, test, bson.D{{Key: "validate", Value: "c"}}); !reply.Lookup("valid").Boolean() || reply.Lookup("nrecords").AsInt64() != documents {
+			t.Errorf("the copy has %s", reply)
+		}
+	})
+}

@@ -1,10 +1,16 @@
 package command
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
-// Durable is a store that says when what was committed to it is on stable storage; storage.Store is one.
+// Durable is a store that says when what was committed to it is on stable storage, and has its files stay as they are for who copies them; storage.Store
+// is one.
 type Durable interface {
 	AwaitDurable(number uint64) error
+	HoldFiles(ctx context.Context) error
+	ReleaseFiles()
 }
 
 // tellsDurable has the reply wait until all that the command may have read is on stable storage: a change stream, and a read of what a

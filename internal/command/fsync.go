@@ -45,6 +45,10 @@ func fsync(op *Op) (bson.Doc, error) {
 		op.Writes.Open()
 		return nil, err
 	}
+	if err := op.holdFiles(patience); err != nil {
+		op.Writes.Open()
+		return nil, err
+	}
 	op.Log.Warn("instance is locked, blocking all writes. The fsync command has finished execution, remember to unlock the instance using fsyncUnlock().", "lockCount", locks)
 	return bson.Build().String("info", "now locked against writes, use db.fsyncUnlock() to unlock").Int64("lockCount", locks).
 		String("seeAlso", "http://dochub.mongodb.org/core/fsynccommand").Doc(), nil
@@ -60,6 +64,35 @@ func (op *Op) lockWrites(patience time.Duration) (locks int64, err error) {
 	return locks, err
 }
 
+// holdFiles has the store's files stay as they are, for who copies them. A member that follows goes on to apply what the primary writes, for which it needs
+// tables: there a lock holds up who writes, and no file.
+func (op *Op) holdFiles(patience time.Duration) error {
+	if op.Durable == nil || op.follows() {
+		return nil
+	}
+	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, patience)
+	defer cancel()
+	err := op.Durable.HoldFiles(ctx)
+	switch {
+	case err == nil:
+		op.filesHeld.Add(1)
+	case errors.Is(err, context.DeadlineExceeded) && op.Ctx.Err() == nil:
+		return mongoerr.New(mongoerr.LockTimeout, "Fsync lock timed out: tables were still being written after %d ms", patience.Milliseconds())
+	}
+	return err
+}
+
+// releaseFiles ends one holdFiles that there was.
+func (s *Server) releaseFiles() (ok bool) {
+	for n := s.filesHeld.Load(); n > 0; n = s.filesHeld.Load() {
+		if s.filesHeld.CompareAndSwap(n, n-1) {
+			s.Durable.ReleaseFiles()
+			return true
+		}
+	}
+	return false
+}
+
 // syncStore makes every commit that returned durable.
 func (s *Server) syncStore() error {
 	if s.Durable == nil {
@@ -73,6 +106,7 @@ func fsyncUnlock(op *Op) (bson.Doc, error) {
 	if !ok {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "fsyncUnlock called when not locked")
 	}
+	op.releaseFiles()
 	op.Log.Info("fsyncUnlock completed", "lockCount", locks)
 	op.wakeSweep()
 	return bson.Build().String("info", "fsyncUnlock completed").Int64("lockCount", locks).Doc(), nil

@@ -179,6 +179,9 @@ func (op *Op) awaitRead() error {
 func (s *Server) writeNoops(ctx context.Context) {
 	last := s.Query.Store.LastLogged()
 	for clock.Wait(ctx, s.Clock, noopInterval) == nil {
+		if s.Writes.Locks() > 0 {
+			continue
+		}
 		if now := s.Query.Store.LastLogged(); now != last {
 			last = now
 			continue

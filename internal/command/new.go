@@ -181,6 +181,8 @@ func (s *Server) endIdle() {
 func (s *Server) Close() {
 	s.stopped.Store(true)
 	s.stop()
+	for s.releaseFiles() { // or nobody would ever make a table again
+	}
 	s.done.Wait()
 	s.Sessions.AbortAll(s.stopper(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")))
 	s.Cursors.KillWhere(func(*cursor.Cursor) bool { return true })

@@ -128,6 +128,8 @@ type Server struct {
 	Users       Authority
 	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
 	Writes writegate.Gate
+	// filesHeld is how often the store's files are held as they are.
+	filesHeld atomic.Int64
 	// Profile is what the profiler and the slow log go by.
 	Profile Profiler
 

@@ -324,6 +324,12 @@ type Engine interface {
 	// Checkpoint takes one: all Commits that are visible when it begins are in it, and of those that come meanwhile the first up to
 	// one. Readers go on, and writers wait for moments. What it holds keeps room on the disk.
 	Checkpoint(ctx context.Context) (Checkpoint, error)
+	// HoldFiles returns when the engine's files stay as they are, but for what commits write, until ReleaseFiles: who copies them one by one has them fit together
+	// if nobody commits meanwhile. Several may hold them. Where it waits for longer than ctx lasts they are not held. Who commits a lot meanwhile waits at last. An
+	// engine without files of its own holds nothing.
+	HoldFiles(ctx context.Context) error
+	// ReleaseFiles ends one HoldFiles.
+	ReleaseFiles()
 	// AwaitDurable returns when every Commit up to the one with the number is durable; with AllCommits all that returned before.
 	// The error is ErrUndetermined when that cannot be known. Several who wait share a sync.
 	AwaitDurable(number uint64) error

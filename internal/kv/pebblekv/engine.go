@@ -121,7 +121,7 @@ func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, e
 	e.cache = pebble.NewCache(o.CacheBytes)
 	e.tables = o.pebble(e.cache, lock.Lock, e.failure, e.room)
 	e.copies = &checkpoints{disk: o.FS, dir: o.FS.PathJoin(dir, checkpointDir)}
-	e.tables.FS = checkpointDisk{e.disk(o.FS), e.copies}
+	e.tables.FS = checkpointDisk{e.disk(dir, o.FS), e.copies}
 	if err = checkOptions(o.FS, dir, e.tables); err == nil {
 		e.db, err = e.room.opening(func() (*pebble.DB, error) { return openPebble(dir, e.tables) })
 	}
@@ -144,12 +144,12 @@ func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, e
 }
 
 // disk is what Pebble takes for the disk.
-func (e *Engine) disk(disk vfs.FS) vfs.FS {
+func (e *Engine) disk(dir string, disk vfs.FS) vfs.FS {
 	disk = spoiltDisk{logDisk{FS: tableDisk{&roomDisk{disk, e.room}}}, e.failure}
 	if e.notes != nil {
 		disk = notedDisk{disk, e.notes}
 	}
-	e.held = &keepDisk{FS: pacedDisk{disk, e.room.restForRemoval}, isSpoilt: e.failure.spoilt.HasFile}
+	e.held = &keepDisk{FS: pacedDisk{disk, e.room.restForRemoval}, dir: disk.PathDir(disk.PathJoin(dir, "file")), closing: e.closing, isSpoilt: e.failure.spoilt.HasFile} // Pebble joins names as PathJoin does
 	return e.held
 }
 

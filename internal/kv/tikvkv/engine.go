@@ -333,6 +333,12 @@ func (e *Engine) Compact(ctx context.Context, _, _ []byte) error {
 // Checkpoint is kv.Engine's.
 func (e *Engine) Checkpoint(context.Context) (kv.Checkpoint, error) { return nil, errNoCheckpoints }
 
+// HoldFiles is kv.Engine's: the cluster's files are its own.
+func (e *Engine) HoldFiles(context.Context) error { return nil }
+
+// ReleaseFiles is kv.Engine's.
+func (e *Engine) ReleaseFiles() {}
+
 // AwaitDurable is kv.Engine's: what is visible is durable.
 func (e *Engine) AwaitDurable(uint64) error {
 	if e.closed.Load() {

@@ -35,3 +35,14 @@ func unfailing(round func()) func(context.Context) error {
 		return nil
 	}
 }
+
+// unlocked is a round that is left out while fsync locks the server: it writes.
+func (s *Server) unlocked(round func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !s.Writes.TryEnter() {
+			return nil
+		}
+		defer s.Writes.Leave()
+		return round(ctx)
+	}
+}

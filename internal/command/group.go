@@ -179,14 +179,11 @@ func (op *Op) awaitRead() error {
 func (s *Server) writeNoops(ctx context.Context) {
 	last := s.Query.Store.LastLogged()
 	for clock.Wait(ctx, s.Clock, noopInterval) == nil {
-		if s.Writes.Locks() > 0 {
-			continue
-		}
 		if now := s.Query.Store.LastLogged(); now != last {
 			last = now
 			continue
 		}
-		if err := s.NoteTime(ctx); err != nil {
+		if err := s.unlocked(s.NoteTime)(ctx); err != nil {
 			return // it leads no more
 		}
 		last = s.Query.Store.LastLogged()

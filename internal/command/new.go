@@ -127,9 +127,9 @@ func (s *Server) JoinReplicaSet(ctx context.Context, term int64) error {
 		round  func(context.Context) error
 	}{
 		{time.Second, "Transactions that nobody goes on with could not be aborted", unfailing(s.abortOldTransactions)},
-		{reapEvery, "Sessions could not be reaped", s.reap},
-		{truncateEvery, "The oplog could not be truncated", s.truncateOplog},
-		{expireImagesEvery, "Images of documents could not be deleted", s.dropImages},
+		{reapEvery, "Sessions could not be reaped", s.unlocked(s.reap)},
+		{truncateEvery, "The oplog could not be truncated", s.unlocked(s.truncateOplog)},
+		{expireImagesEvery, "Images of documents could not be deleted", s.unlocked(s.dropImages)},
 	} {
 		s.done.Go(func() { s.chore(running, c.every, c.failed, c.round) })
 	}

@@ -122,7 +122,8 @@ func newChecklist(t *testing.T) *checklist {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(shell, filepath.Join(bin, "mongosh")); err != nil {
+	tools := t.TempDir() // bin is there from one run to the next
+	if err := os.Symlink(shell, filepath.Join(tools, "mongosh")); err != nil {
 		t.Fatal(err)
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,7 +132,7 @@ func newChecklist(t *testing.T) *checklist {
 	}
 	_, l.port, _ = net.SplitHostPort(free.Addr().String())
 	_ = free.Close()
-	l.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir(), "TERM=dumb")
+	l.env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir(), "TERM=dumb")
 	return l
 }
 

@@ -124,7 +124,7 @@ func TestHoldAfter(t *testing.T) {
 	})
 }
 
-// TestCopyUnderLock: the files of a server that fsync has locked may be copied one by one, while tables wait to be merged and documents are due.
+// TestCopyUnderLock: the files of a server that fsync has locked may be copied one by one, while documents are due.
 func TestCopyUnderLock(t *testing.T) {
 	path, copied := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copied")
 	at := ebbtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -64,10 +64,10 @@ func (op *Op) lockWrites(patience time.Duration) (locks int64, err error) {
 	return locks, err
 }
 
-// holdFiles has the store's files stay as they are, for who copies them. A member that follows goes on to apply what the primary writes, for which it needs
-// tables: there a lock holds up who writes, and no file.
+// holdFiles has the store's files stay as they are, for who copies them. A member of a set of several goes on to apply what the primary writes, or to note its
+// time, and needs tables for it: there a lock holds up who writes, and no file.
 func (op *Op) holdFiles(patience time.Duration) error {
-	if op.Durable == nil || op.follows() {
+	if op.Durable == nil || op.grouped() {
 		return nil
 	}
 	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, patience)

@@ -427,6 +427,10 @@ func (op *Op) awaitClusterTime() error {
 	case op.after > now:
 		return timeToCome("afterClusterTime", op.after, now)
 	}
+	if err := op.enterWrites(); err != nil {
+		return err
+	}
+	defer op.Writes.Leave()
 	return op.NoteTime(op.Ctx)
 }
 

@@ -47,10 +47,11 @@ func wrongType(path string, v bson.Value, want string) error {
 // parseResource reads the pattern; fields that nobody knows are passed over.
 func parseResource(path string, d bson.Doc) (r Resource, err error) {
 	all, any := d.Lookup("cluster"), d.Lookup("anyResource")
-	for key, v := range map[string]bson.Value{"cluster": all, "anyResource": any} {
-		if !v.IsMissing() && v.Type != bson.TypeBool {
-			return r, wrongType(path+"."+key, v, "bool")
-		}
+	switch {
+	case !all.IsMissing() && all.Type != bson.TypeBool:
+		return r, wrongType(path+".cluster", all, "bool")
+	case !any.IsMissing() && any.Type != bson.TypeBool:
+		return r, wrongType(path+".anyResource", any, "bool")
 	}
 	var names [3]string
 	var given [3]bool

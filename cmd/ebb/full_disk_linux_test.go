@@ -50,7 +50,7 @@ func clog(t *testing.T, path string) {
 // does not start again then, which it says.
 func settle(t *testing.T, dir string) {
 	t.Helper()
-	const looks, still = 400, 10
+	const looks, still = 400, 40 // two seconds: beside much other work half of one may pass between two writes
 	free, same := uint64(0), 0
 	for range looks {
 		var s syscall.Statfs_t

@@ -34,9 +34,9 @@ func diskUsage(folder string) (d disk) {
 	return d
 }
 
-// isJournal knows Pebble's logs, WiredTiger's and PostgreSQL's.
+// isJournal knows Pebble's logs, Ebb's spare one, WiredTiger's and PostgreSQL's.
 func isJournal(path string) bool {
 	folder, name := filepath.Split(path)
-	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "WiredTigerLog") || strings.HasPrefix(name, "WiredTigerPreplog") ||
+	return strings.HasSuffix(name, ".log") || name == "EBB-LOG-SPARE" || strings.HasPrefix(name, "WiredTigerLog") || strings.HasPrefix(name, "WiredTigerPreplog") ||
 		filepath.Base(folder) == "pg_wal"
 }

@@ -28,7 +28,8 @@ func TestCrash(t *testing.T) {
 	const workers, crashes = 6, 12
 	seed := testseed.Of(t)
 	disk := vfs.NewCrashableMem()
-	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
+	var recycled atomic.Int64
+	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10}.RecyclingLogs(&recycled))
 	var acknowledged [workers]atomic.Int64 // synced commits of each worker
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
@@ -65,6 +66,9 @@ func TestCrash(t *testing.T) {
 	wg.Wait()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if recycled.Load() == 0 {
+		t.Error("no file of the log was written over")
 	}
 }
 

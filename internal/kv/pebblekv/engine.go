@@ -61,6 +61,7 @@ type Engine struct {
 	volatile  bool   // nobody can open it again
 	notes     *notes // nil: of a store that nobody can open again
 	held      *keepDisk
+	logs      *logRecycler
 	found     int             // tables that there were
 	tables    *pebble.Options // of the tables that Load writes
 	loadDir   string
@@ -122,7 +123,7 @@ func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, e
 	e.tables = o.pebble(e.cache, lock.Lock, e.failure, e.room)
 	e.copies = &checkpoints{disk: o.FS, dir: o.FS.PathJoin(dir, checkpointDir)}
 	e.tables.FS = checkpointDisk{e.disk(dir, o.FS), e.copies}
-	if err = checkOptions(o.FS, dir, e.tables); err == nil {
+	if err = errors.Join(checkOptions(o.FS, dir, e.tables), e.logs.clear()); err == nil {
 		e.db, err = e.room.opening(func() (*pebble.DB, error) { return openPebble(dir, e.tables) })
 	}
 	if err == nil {
@@ -145,7 +146,9 @@ func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, e
 
 // disk is what Pebble takes for the disk.
 func (e *Engine) disk(dir string, disk vfs.FS) vfs.FS {
-	disk = spoiltDisk{logDisk{FS: tableDisk{&roomDisk{disk, e.room}}}, e.failure}
+	e.logs = &logRecycler{disk: disk, path: disk.PathJoin(dir, logSpareFile), most: e.options.MemTableBytes + 2*logStep, zero: e.options.zeroRange, isHeld: func() bool { return e.held.isFrozen() },
+		isScarce: e.room.isScarce}
+	disk = spoiltDisk{logDisk{tableDisk{&roomDisk{disk, e.room}}, e.logs}, e.failure}
 	if e.notes != nil {
 		disk = notedDisk{disk, e.notes}
 	}

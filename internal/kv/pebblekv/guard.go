@@ -33,7 +33,7 @@ func NewGuard(dir string, disk vfs.FS, log *slog.Logger) (*Guard, error) {
 	if g.notes, err = lookAndNote(dir, disk, log); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	g.disk = notedDisk{logDisk{disk, true}, g.notes} // what is set aside would let it go on where another store on the disk has no room any more
+	g.disk = notedDisk{logDisk{FS: disk}, g.notes} // what is set aside would let it go on where another store on the disk has no room any more
 	return g, nil
 }
 

@@ -114,6 +114,13 @@ func (d *keepDisk) thaw() {
 	}
 }
 
+// isFrozen says whether somebody copies the files.
+func (d *keepDisk) isFrozen() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.frozen > 0
+}
+
 // awaitThaw returns when it is not frozen, or the store is being closed.
 func (d *keepDisk) awaitThaw() {
 	d.mu.Lock()

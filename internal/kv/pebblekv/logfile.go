@@ -3,7 +3,6 @@ package pebblekv
 import (
 	"math"
 	"runtime"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -11,7 +10,7 @@ import (
 
 // Pebble sets aside 110 % of a memtable for each file of its log, the many files of small memtables at the start too, and
 // keeps one more than it has memtables of those it no longer needs, to write over them: with 64 MiB a memtable, 420 MiB
-// that hold nothing. So the log's files grow by small steps here, and go when their memtable is flushed.
+// that hold nothing. So the log's files grow by small steps here, and go when their memtable is flushed, but for one (logRecycler).
 //
 // What is only set aside must be marked as written when it is, and a sync then waits for that to be on disk too: ext4 takes
 // twice as long for it, and twice the CPU time. So zeros are written ahead of small commits, which become the log's end
@@ -28,22 +27,39 @@ const (
 
 var zeros [zeroStep]byte
 
-// logDisk sets aside little for files of the log; nothing where bare says so.
+// logDisk sets aside little for files of the log. Where it has no recycler it sets nothing aside.
 type logDisk struct {
 	vfs.FS
-	bare bool
+	recycler *logRecycler
 }
 
+// Create is vfs.FS's.
 func (d logDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if !isLog(name) {
+		return d.FS.Create(name, category)
+	}
+	if d.recycler != nil {
+		if file, size := d.recycler.take(d.FS, name, category); file != nil {
+			return &logFile{File: file, reserved: size}, nil
+		}
+	}
 	file, err := d.FS.Create(name, category)
-	if err != nil || !strings.HasSuffix(name, ".log") {
-		return file, err
+	if err != nil {
+		return nil, err
 	}
 	f := &logFile{File: file}
-	if d.bare {
+	if d.recycler == nil {
 		f.reserved = math.MaxInt64
 	}
 	return f, nil
+}
+
+// Remove is vfs.FS's.
+func (d logDisk) Remove(name string) error {
+	if d.recycler != nil && isLog(name) && d.recycler.keep(name) {
+		return nil
+	}
+	return d.FS.Remove(name)
 }
 
 // logFile is written and synced by one goroutine at a time.

@@ -61,6 +61,8 @@ type Options struct {
 	HoldRemovals bool
 
 	volatile bool // nobody can open it again
+	// zeroRange makes a file zeros (logRecycler); it is replaced in tests.
+	zeroRange func(file vfs.File, most int64) (int64, error)
 }
 
 // Compression says what tables are compressed for.
@@ -126,6 +128,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Wall()
+	}
+	if o.zeroRange == nil {
+		o.zeroRange = zeroRange
 	}
 	return o
 }

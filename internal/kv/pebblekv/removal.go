@@ -23,7 +23,7 @@ var removalRest = throttle.Rest{Factor: 20, Longest: 20 * time.Millisecond}
 
 // Remove is vfs.FS's. Pebble removes the files of the log and the tables on a goroutine that does nothing else.
 func (d pacedDisk) Remove(name string) error {
-	if !strings.HasSuffix(name, ".log") && !strings.HasSuffix(name, ".sst") {
+	if !isLog(name) && !strings.HasSuffix(name, ".sst") {
 		return d.FS.Remove(name)
 	}
 	begin := clock.Wall().Now()

@@ -132,10 +132,13 @@ func TestServerOverTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, next := range []string{"preferTLS", "requireTLS"} {
+	if err := set("sslMode", "requireSSL"); err == nil || !strings.Contains(err.Error(), "Illegal state transition for sslMode, attempt to change from allowSSL to requireSSL") {
+		t.Error(err)
+	}
+	for _, next := range []struct{ name, value, mode string }{{"sslMode", "preferSSL", "preferTLS"}, {"tlsMode", "requireTLS", "requireTLS"}} {
 		plain := connectTo(t, "mongodb://"+server.Addr(), nil)
 		run(t, plain, bson.D{{Key: "ping", Value: 1}})
-		if err := set("tlsMode", next); err != nil || mode() != next {
+		if err := set(next.name, next.value); err != nil || mode() != next.mode {
 			t.Errorf("%s: %v, %s", next, err, mode())
 		}
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"strings"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -26,9 +27,11 @@ type TransportParameters struct {
 
 // AddTransportParameters enters the parameters of connections. mode is that of TLS, 0 for none, and certificates what it goes by, or nil.
 func AddTransportParameters(r *parameter.Registry, mode *atomic.Int32, certificates *certificate.Store) *TransportParameters {
-	r.Add(&parameter.Parameter{Name: "tlsMode", When: parameter.Runtime,
-		Get: func() bson.Value { return bson.String(tlsModes()[mode.Load()]) },
-		Set: func(v bson.Value) error { return raiseTLSMode(mode, v) }})
+	for name, modes := range map[string][]string{"tlsMode": tlsModes(), "sslMode": {"disabled", "allowSSL", "preferSSL", "requireSSL"}} {
+		r.Add(&parameter.Parameter{Name: name, When: parameter.Runtime,
+			Get: func() bson.Value { return bson.String(modes[mode.Load()]) },
+			Set: func(v bson.Value) error { return raiseTLSMode(mode, v, name, modes) }})
+	}
 	override := ""
 	r.Add(&parameter.Parameter{Name: "tlsX509ClusterAuthDNOverride", When: parameter.Both,
 		Get: func() bson.Value { return bson.String(override) },
@@ -55,23 +58,24 @@ func AddTransportParameters(r *parameter.Registry, mode *atomic.Int32, certifica
 // tlsModes are the modes by their number.
 func tlsModes() []string { return []string{"disabled", "allowTLS", "preferTLS", "requireTLS"} }
 
-// raiseTLSMode goes from one mode to the next, which is all that MongoDB lets a running server do.
-func raiseTLSMode(mode *atomic.Int32, v bson.Value) error {
+// raiseTLSMode goes from one mode to the next, which is all that MongoDB lets a running server do. The parameter has the name, and calls the
+// modes so.
+func raiseTLSMode(mode *atomic.Int32, v bson.Value, parameter string, modes []string) error {
 	now := mode.Load()
 	name := ""
 	if v.Type == bson.TypeString {
 		name = v.Str()
 	}
-	for next, known := range tlsModes() {
+	for next, known := range modes {
 		switch {
 		case name != known:
 		case next > 1 && int32(next) == now+1 && mode.CompareAndSwap(now, int32(next)):
 			return nil
 		default:
-			return mongoerr.New(mongoerr.BadValue, "Illegal state transition for tlsMode, attempt to change from %s to %s", tlsModes()[now], known)
+			return mongoerr.New(mongoerr.BadValue, "Illegal state transition for %s, attempt to change from %s to %s", parameter, modes[now], known)
 		}
 	}
-	return mongoerr.New(mongoerr.BadValue, "Invalid tlsMode setting '%s', expected one of: 'disabled', 'allowTLS', 'preferTLS', or 'requireTLS'", name)
+	return mongoerr.New(mongoerr.BadValue, "Invalid %s setting '%s', expected one of: '%s', or '%s'", parameter, name, strings.Join(modes[:3], "', '"), modes[3])
 }
 
 // rotateCertificates puts in force what is in the files of certificates now. Connections that are open keep to what they have.

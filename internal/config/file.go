@@ -54,7 +54,7 @@ func parseFile(text []byte) ([]setting, error) {
 	if err := r.mapping("", root.Content[0], 1); err != nil {
 		return nil, err
 	}
-	return r.out, nil
+	return modernize(r.out)
 }
 
 // fileReader flattens a file into dotted keys.

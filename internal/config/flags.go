@@ -33,6 +33,14 @@ func NewFlags(set *pflag.FlagSet) *Flags {
 			set.String(o.flag, "", o.help)
 		}
 	}
+	for _, d := range deprecatedOptions() {
+		if d.isSwitch() {
+			set.Bool(d.flag, false, "")
+		} else {
+			set.String(d.flag, "", "")
+		}
+		_ = set.MarkHidden(d.flag) // it is there
+	}
 	return f
 }
 
@@ -49,6 +57,15 @@ func (f *Flags) settings() ([]setting, error) {
 			value = strconv.FormatBool(value == "false")
 		}
 		out = append(out, setting{o.key, value})
+	}
+	for _, d := range deprecatedOptions() {
+		if f.set.Changed(d.flag) {
+			out = append(out, setting{d.key, f.set.Lookup(d.flag).Value.String()})
+		}
+	}
+	out, err := modernize(out)
+	if err != nil {
+		return nil, err
 	}
 	if f.set.Changed("verbose") {
 		out = append(out, setting{"systemLog.verbosity", strconv.Itoa(min(f.verbosity, maxVerbosity))})

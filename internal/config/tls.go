@@ -219,7 +219,7 @@ func withoutPasswords(argv []string) []string {
 	for i, a := range out {
 		name, _, joined := strings.Cut(a, "=")
 		switch strings.TrimLeft(name, "-") {
-		case "tlsCertificateKeyFilePassword", "tlsClusterPassword", "ldapQueryPassword":
+		case "tlsCertificateKeyFilePassword", "tlsClusterPassword", "ldapQueryPassword", "sslPEMKeyPassword", "sslClusterPassword":
 			if joined {
 				out[i] = name + "=" + redacted
 			} else if i+1 < len(out) {

@@ -157,7 +157,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 			return f, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
-	if err := command.SettleLogin(f.params, s.opts.Parameters); err != nil {
+	if err := command.SettleLogin(f.params, s.opts.Parameters, s.transport.clusterAuth); err != nil {
 		return f, err
 	}
 	if f.failPoints = command.AddFailPoints(f.params, s.clock); f.failPoints != nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,35 @@ func TestCertificateThatEndsSoon(t *testing.T) {
 	}
 	if !strings.Contains(s.log.String(), `"msg":"Server certificate will expire soon","c":"CONTROL","tags":["startupWarnings"]`) {
 		t.Error(s.log.String())
+	}
+}
+
+// TestMembersNames: a name that would be a member's is no user's, unless members' certificates are users' too.
+func TestMembersNames(t *testing.T) {
+	s := newSecured(t)
+	member := s.Issue(s.ca, "another")
+	o := s.options()
+	for _, separate := range []bool{true, false} {
+		o.Parameters = map[string]string{"enforceUserClusterSeparation": strconv.FormatBool(separate)}
+		server := serve(t, o)
+		c := connectTo(t, "mongodb://"+server.Addr(), s.clientTLS(member))
+		for name, isMember := range map[string]bool{"CN=another,OU=clients,O=Ebb": true, "CN=bob,OU=others,O=Ebb": false} {
+			err := c.Database("$external").RunCommand(t.Context(), bson.D{{Key: "createUser", Value: name}, {Key: "roles", Value: bson.A{}}}).Err()
+			if (err != nil) != (isMember && separate) || err != nil && !strings.Contains(err.Error(), "recognized as an internal cluster member") {
+				t.Errorf("%s, separate %v: %v", name, separate, err)
+			}
+		}
+		err := c.Database("$external").RunCommand(t.Context(), bson.D{{Key: "authenticate", Value: 1}, {Key: "mechanism", Value: "MONGODB-X509"}}).Err()
+		if (err != nil) != separate {
+			t.Errorf("login, separate %v: %v", separate, err)
+		}
+	}
+	o.ClusterX509 = true
+	if server, err := ebb.Open(o); err == nil || !strings.Contains(err.Error(), "enforceUserClusterSeparation") {
+		t.Error(err)
+		if server != nil {
+			server.Close()
+		}
 	}
 }
 

@@ -365,8 +365,20 @@ func TestMembers(t *testing.T) {
 		{Members{ExtensionValue: "blue"}, named("y", "x", extension("red")), false},
 	} {
 		h.opts.Members = c.members
-		if _, p := said(h.open(t).Set(), c.who); p == nil || p.Member != c.want {
+		store := h.open(t)
+		if _, p := said(store.Set(), c.who); p == nil || p.Member != c.want {
 			t.Errorf("%+v: %s: %+v", c.members, c.who.Cert.Subject, p)
+		}
+		inWords := c.want && c.members.ExtensionValue == ""
+		if got := store.IsMemberName(c.who.Cert.Subject.String()); got != inWords {
+			t.Errorf("%+v: %s in words: %v", c.members, c.who.Cert.Subject, got)
+		}
+	}
+	h.opts.Members = Members{}
+	store := h.open(t)
+	for dn, want := range map[string]bool{"C=US, OU=clients, CN=any, O=Ebb": true, "O=Ebb,OU=clients": true, "O=Ebb": false, "ann": false, "": false, "O=Ebb,OU=clients,what": false} {
+		if store.IsMemberName(dn) != want {
+			t.Errorf("%q is a member's: %v", dn, !want)
 		}
 	}
 	for _, bad := range []string{"O", "what=x", `O=a\`, "O=a,"} {

@@ -154,6 +154,20 @@ func (set *Set) isOverride(n name) bool {
 	return also != nil && slices.Equal(*also, membership(n.all()))
 }
 
+// IsMemberName says whether a certificate of that name, which is in words, is a member's. Where members have a value in an extension no
+// name is. A Store that is nil knows none.
+func (s *Store) IsMemberName(dn string) bool {
+	if s == nil || s.opts.Members.ExtensionValue != "" {
+		return false
+	}
+	all, err := readName(dn)
+	if err != nil {
+		return false
+	}
+	set, n := s.Set(), name{all}
+	return set.opts.Members.isMember(n, set.own) || set.isOverride(n)
+}
+
 // SetMemberName has certificates be those of members, too, that have the O, OU and DC of a name in words; "" for none. It is for the time in
 // which members change theirs. A Store that is nil takes any name.
 func (s *Store) SetMemberName(dn string) error {

@@ -85,7 +85,7 @@ func (op *Op) certificateUser(ctx context.Context, name auth.Name, peer *certifi
 		return refuse(mongoerr.ProtocolError, "X.509 authentication must always use the $external database.")
 	case peer.Member && op.ClusterAuth.TakesX509():
 		return auth.Internal(), nil
-	case peer.Member:
+	case peer.Member && op.separatesMembers():
 		return refuse(mongoerr.AuthenticationFailed, "The provided certificate can only be used for cluster authentication, not client authentication. "+
 			"The current configuration does not allow x.509 cluster authentication, check the --clusterAuthMode flag")
 	case op.Users == nil:

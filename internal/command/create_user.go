@@ -72,6 +72,9 @@ func createUser(op *Op) (bson.Doc, error) {
 	if err := f.checkNew(name); err != nil {
 		return nil, err
 	}
+	if name.DB == externalDB && op.separatesMembers() && op.Certificates.IsMemberName(name.Name) {
+		return nil, mongoerr.New(mongoerr.BadValue, "Cannot create an x.509 user with a subjectname that would be recognized as an internal cluster member")
+	}
 	credentials, err := op.credentials(name, f)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ const (
 	roleAccessName       = "enableAccessToUserRoles"
 	providersName        = "oidcIdentityProviders"
 	quiesceName          = "JWKSMinimumQuiescePeriodSecs"
+	separationName       = "enforceUserClusterSeparation"
 )
 
 // addLogin enters them.
@@ -29,13 +30,17 @@ func addLogin(r *parameter.Registry) {
 	parameter.NewInt(r, iterationsName, parameter.Both, 10_000, scram.MinIterations, scram.MaxIterations, false)
 	parameter.NewInt(r, iterationsSHA256Name, parameter.Both, 15_000, scram.MinIterations, scram.MaxIterations, false)
 	parameter.NewBool(r, localhostBypassName, parameter.Startup, true)
+	parameter.NewBool(r, separationName, parameter.Startup, true)
 	addProviders(r)
 	parameter.NewInt(r, quiesceName, parameter.Both, 60, 0, maxQuiesceSecs, false)
 }
 
 // SettleLogin is called once the parameters in given were set for the start: passwords are hashed no less often for SCRAM-SHA-256 than somebody
-// has asked for SCRAM-SHA-1, unless he has asked for both.
-func SettleLogin(r *parameter.Registry, given map[string]string) error {
+// has asked for SCRAM-SHA-1, unless he has asked for both. Members' certificates are those of users only where they are not shown by members.
+func SettleLogin(r *parameter.Registry, given map[string]string, members *ClusterAuth) error {
+	if !r.Lookup(separationName).Get().Bool() && members.TakesX509() {
+		return mongoerr.New(mongoerr.BadValue, "%s can be false only where clusterAuthMode is keyFile", separationName)
+	}
 	if _, both := given[iterationsSHA256Name]; both {
 		return nil
 	}
@@ -53,6 +58,9 @@ func (s *Server) iterations(mechanism string) int {
 	}
 	return int(s.setting(iterationsSHA256Name))
 }
+
+// separatesMembers says whether who has a member's certificate cannot be a user.
+func (s *Server) separatesMembers() bool { return s.Params.Lookup(separationName).Get().Bool() }
 
 // maxQuiesceSecs is how long a key that nobody knows is not asked for at most.
 const maxQuiesceSecs = 24 * 3600

@@ -19,6 +19,9 @@ type Name struct{ Name, DB string }
 // String is "name@db".
 func (n Name) String() string { return n.Name + "@" + n.DB }
 
+// clone is the name in memory of its own: a name that a client sent lies in its message, and goes with that.
+func (n Name) clone() Name { return Name{strings.Clone(n.Name), strings.Clone(n.DB)} }
+
 // ID is the _id of the document in which the user or the role is stored.
 func (n Name) ID() string { return n.DB + "." + n.Name }
 

@@ -61,6 +61,7 @@ func (a *Authority) Find(ctx context.Context, name Name) (*User, error) {
 		}
 		return u, nil
 	}
+	name = name.clone()
 	u, err := a.load(ctx, name, now)
 	if err == nil || mongoerr.Is(err, mongoerr.UserNotFound) {
 		a.cache(name, u, now)
@@ -131,7 +132,7 @@ func (a *Authority) Now(ctx context.Context, u *User) (*User, error) {
 
 // Vouched is a user that is stored nowhere, and whose roles somebody vouches for, as the authority of a certificate does.
 func (a *Authority) Vouched(ctx context.Context, name Name, roles []Name) (*User, error) {
-	return a.complete(ctx, &User{Name: name, Roles: roles, version: a.Version(), vouched: true})
+	return a.complete(ctx, &User{Name: name.clone(), Roles: roles, version: a.Version(), vouched: true})
 }
 
 // complete gives a new user what its roles come to.

@@ -91,6 +91,7 @@ func (op *Op) certificateUser(ctx context.Context, name auth.Name, peer *certifi
 	case op.Users == nil:
 		return refuse(mongoerr.UserNotFound, "Could not find user \""+name.Name+"\" for db \""+name.DB+"\"")
 	}
+	name = auth.Name{Name: peer.Subject, DB: externalDB} // what the client sent of it is in its message, and the user stays
 	if peer.Roles == nil {
 		return op.Users.Find(ctx, name)
 	}

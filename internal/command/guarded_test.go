@@ -19,7 +19,9 @@ type people map[auth.Name]*auth.User
 
 func (p people) Find(_ context.Context, name auth.Name) (*auth.User, error) {
 	if u := p[name]; u != nil {
-		return u, nil
+		found := *u
+		found.Name = name // as one who is found by it has it
+		return &found, nil
 	}
 	return nil, mongoerr.New(mongoerr.UserNotFound, "Could not find user %s", name)
 }

@@ -89,6 +89,7 @@ func (m *Message) Release() {
 	if m.payload == nil && m.buf == nil {
 		return
 	}
+	spoil(m.payload)
 	m.codec.buffers.put(m.buf)
 	m.buf, m.payload, m.Body = nil, nil, nil
 	clear(m.Sequences)

@@ -50,7 +50,8 @@ func (s *Server) peerOptions() peer.Options {
 		o.Dial = s.opts.Machine.Dial
 	}
 	if c := s.transport.certificates; c != nil && server.Mode(s.transport.mode.Load()) >= server.PreferTLS {
-		o.TLS = func(host string) *tls.Config { return c.Set().Outgoing(host) }
+		withholds := s.transport.params.Withholds.Get()
+		o.TLS = func(host string) *tls.Config { return c.Set().Outgoing(host, withholds) }
 	}
 	return o
 }

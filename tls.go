@@ -35,6 +35,8 @@ type TLS struct {
 	// AllowConnectionsWithoutCertificates lets clients come without one, AllowInvalidCertificates with one that is not valid, of which
 	// nothing is believed.
 	AllowConnectionsWithoutCertificates, AllowInvalidCertificates bool
+	// AllowInvalidHostnames does not hold the certificates of other members against their addresses.
+	AllowInvalidHostnames bool
 	// MinVersion and MaxVersion are those of crypto/tls; 0 is 1.2 and 1.3. LogVersions are those whose use is logged.
 	MinVersion, MaxVersion uint16
 	LogVersions            []uint16
@@ -107,7 +109,7 @@ func openTransport(o *TLS, members command.ClusterAuthMode, log *slog.Logger) (*
 	t.certificates, err = certificate.Open(certificate.Options{
 		KeyFile: o.CertificateKeyFile, KeyPassword: o.CertificateKeyFilePassword, ClusterFile: o.ClusterFile, ClusterPassword: o.ClusterPassword,
 		CAFile: o.CAFile, ClusterCAFile: o.ClusterCAFile, SystemCA: o.UseSystemCA, CRLFile: o.CRLFile,
-		AllowNone: o.AllowConnectionsWithoutCertificates, AllowInvalid: o.AllowInvalidCertificates,
+		AllowNone: o.AllowConnectionsWithoutCertificates, AllowInvalid: o.AllowInvalidCertificates, AllowInvalidHosts: o.AllowInvalidHostnames,
 		MinVersion: o.MinVersion, MaxVersion: o.MaxVersion,
 		Members: certificate.Members{Attributes: o.ClusterAuthX509Attributes, ExtensionValue: o.ClusterAuthX509ExtensionValue},
 	}, clock.Wall(), log) // certificates end in real time

@@ -254,7 +254,8 @@ func tlsOptions(t *config.TLS) *ebb.TLS {
 		Mode: t.Mode, CertificateKeyFile: c.KeyFile, CertificateKeyFilePassword: c.KeyPassword, ClusterFile: c.ClusterFile, ClusterPassword: c.ClusterPassword,
 		CAFile: c.CAFile, ClusterCAFile: c.ClusterCAFile, UseSystemCA: c.SystemCA, CRLFile: c.CRLFile,
 		AllowConnectionsWithoutCertificates: c.AllowNone, AllowInvalidCertificates: c.AllowInvalid,
-		MinVersion: c.MinVersion, MaxVersion: c.MaxVersion, LogVersions: t.LogVersions, FIPSMode: t.FIPS,
+		AllowInvalidHostnames: c.AllowInvalidHosts,
+		MinVersion:            c.MinVersion, MaxVersion: c.MaxVersion, LogVersions: t.LogVersions, FIPSMode: t.FIPS,
 		ClusterAuthX509Attributes: c.Members.Attributes, ClusterAuthX509ExtensionValue: c.Members.ExtensionValue,
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -66,8 +68,8 @@ func invalid(why string) error {
 	return &RefusedError{"SSL peer certificate validation failed: " + why}
 }
 
-// verify says whether a client's certificates, its own first, are good now.
-func (a *authority) verify(chain []*x509.Certificate, now time.Time) error {
+// verify says whether somebody's certificates, its own first, are good now for a client or a server, as usage says.
+func (a *authority) verify(chain []*x509.Certificate, now time.Time, usage x509.ExtKeyUsage) error {
 	between := a.between
 	if len(chain) > 1 {
 		between = between.Clone()
@@ -77,7 +79,7 @@ func (a *authority) verify(chain []*x509.Certificate, now time.Time) error {
 	}
 	leaf := chain[0]
 	chains, err := leaf.Verify(x509.VerifyOptions{
-		Roots: a.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: a.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 	})
 	if err != nil {
 		return invalid(words(leaf, err, now))
@@ -95,6 +97,39 @@ func (a *authority) verify(chain []*x509.Certificate, now time.Time) error {
 		}
 	}
 	return err
+}
+
+// checkHost says whether a certificate is a host's: by its alternative names, or by its subject where it has none.
+func checkHost(c *x509.Certificate, host string) error {
+	if len(c.DNSNames)+len(c.IPAddresses)+len(c.EmailAddresses)+len(c.URIs) > 0 {
+		if err := c.VerifyHostname(host); err != nil {
+			return &RefusedError{"The server certificate does not match the host name. Hostname: " + host + " does not match SAN(s): " + alternativeNames(c)}
+		}
+		return nil
+	}
+	cn := c.Subject.CommonName
+	if isNamed(host, cn) {
+		return nil
+	}
+	return &RefusedError{"The server certificate does not match the host name. Hostname: " + host + " does not match CN: " + cn}
+}
+
+// isNamed says whether a common name is a host's. A star stands for the first part of a host's name.
+func isNamed(host, cn string) bool {
+	host, cn = strings.ToLower(strings.TrimSuffix(host, ".")), strings.ToLower(strings.TrimSuffix(cn, "."))
+	if domain, isWild := strings.CutPrefix(cn, "*."); isWild {
+		_, host, _ = strings.Cut(host, ".")
+		cn = domain
+	}
+	return host != "" && host == cn
+}
+
+func alternativeNames(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // words are OpenSSL's for what is wrong with a certificate, which operators search for.

@@ -68,6 +68,56 @@ func said(set *Set, chain ...*certtest.Identity) (string, *Peer) {
 	return "", p
 }
 
+// TestWhoIsCalled: what is said of a member that has been called.
+func TestWhoIsCalled(t *testing.T) {
+	h := newHouse(t)
+	named := func(cn string, dns ...string) *certtest.Identity {
+		return h.Issue(h.ca, cn, func(c *x509.Certificate) { c.DNSNames = dns })
+	}
+	gone := h.Issue(h.ca, "gone", certtest.Local)
+	h.opts.CRLFile = h.Write("crl.pem", h.Revoke(h.ca, begin().Add(-time.Hour), begin().Add(time.Hour), gone))
+	const refused, other = "SSL peer certificate validation failed: ", "The server certificate does not match the host name. Hostname: "
+	for _, c := range []struct {
+		what, host string
+		who        *certtest.Identity
+		want       string
+		hosts, any string // what is said where hosts do not matter, and where nothing does
+	}{
+		{"a server", "localhost", h.server, "", "", ""},
+		{"by its address", "127.0.0.1", h.server, "", "", ""},
+		{"another host", "db1.example.com", h.server, other + "db1.example.com does not match SAN(s): localhost, 127.0.0.1, ::1", "", ""},
+		{"a name that it has by its subject alone", "db1.example.com", named("db1.Example.com"), "", "", ""},
+		{"a star", "db1.example.com", named("*.example.com"), "", "", ""},
+		{"a star for two", "db1.eu.example.com", named("*.example.com"), other + "db1.eu.example.com does not match CN: *.example.com", "", ""},
+		{"a star for none", "com", named("*.com"), other + "com does not match CN: *.com", "", ""},
+		{"no name", "", named(""), other + " does not match CN: ", "", ""},
+		{"a subject where there are other names", "db1", named("db1", "db2"), other + "db1 does not match SAN(s): db2", "", ""},
+		{"another authority's", "localhost", h.Issue(nil, "x", certtest.Local), refused + "self-signed certificate", refused + "self-signed certificate", ""},
+		{"expired", "localhost", h.Issue(h.ca, "x", certtest.Local, func(c *x509.Certificate) { c.NotAfter = begin().Add(-time.Second) }),
+			refused + "certificate has expired", refused + "certificate has expired", ""},
+		{"revoked", "localhost", gone, refused + "certificate revoked", refused + "certificate revoked", ""},
+	} {
+		for i, want := range []string{c.want, c.hosts, c.any} {
+			h.opts.AllowInvalidHosts, h.opts.AllowInvalid = i == 1, i == 2
+			got, config := "", h.open(t).Set().Outgoing(c.host, false)
+			if err := config.VerifyConnection(tls.ConnectionState{PeerCertificates: []*x509.Certificate{c.who.Cert}}); err != nil {
+				got = err.Error()
+			}
+			if got != want || len(config.Certificates) != 1 {
+				t.Errorf("%s, %d: %q, want %q", c.what, i, got, want)
+			}
+		}
+	}
+	h.opts.AllowInvalidHosts, h.opts.AllowInvalid = true, false
+	set := h.open(t).Set()
+	if err := set.Outgoing("x", false).VerifyConnection(tls.ConnectionState{}); err == nil {
+		t.Error("a member without a certificate is believed")
+	}
+	if len(set.Outgoing("x", true).Certificates) > 0 {
+		t.Error("the certificate is shown")
+	}
+}
+
 // TestWhoIsLetIn: what MongoDB says of certificates that are no good.
 func TestWhoIsLetIn(t *testing.T) {
 	h := newHouse(t)

@@ -34,6 +34,8 @@ type Options struct {
 	CRLFile string
 	// AllowNone lets clients come without a certificate, AllowInvalid with one that is no good, which then says nothing of who they are.
 	AllowNone, AllowInvalid bool
+	// AllowInvalidHosts does not hold the certificates of other members against their addresses.
+	AllowInvalidHosts bool
 	// MinVersion and MaxVersion are TLS's; 0 is 1.2 and 1.3.
 	MinVersion, MaxVersion uint16
 	// Members says which certificates are those of members.

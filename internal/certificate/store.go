@@ -56,13 +56,32 @@ type Set struct {
 	clock  clock.Clock
 }
 
-// Outgoing is for a connection to another member at a host.
-func (set *Set) Outgoing(host string) *tls.Config {
+// Outgoing is for a connection to another member at a host. Where it withholds the server's certificate, that member must do without.
+func (set *Set) Outgoing(host string, withholds bool) *tls.Config {
 	least, most := set.opts.versions()
-	return &tls.Config{
-		Certificates: []tls.Certificate{set.shown}, RootCAs: set.called.roots, ServerName: host, MinVersion: least, MaxVersion: most,
-		Time: set.clock.Now, InsecureSkipVerify: set.opts.AllowInvalid,
+	c := &tls.Config{
+		ServerName: host, MinVersion: least, MaxVersion: most, Time: set.clock.Now,
+		// verifyCalled says what is good: for crypto/tls a certificate that names its host in its subject alone is not.
+		InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error { return set.verifyCalled(s.PeerCertificates, host) },
 	}
+	if !withholds {
+		c.Certificates = []tls.Certificate{set.shown}
+	}
+	return c
+}
+
+// verifyCalled says whether the certificates of a member that was called at a host, its own first, are good now.
+func (set *Set) verifyCalled(chain []*x509.Certificate, host string) error {
+	switch {
+	case set.opts.AllowInvalid:
+		return nil
+	case len(chain) == 0:
+		return &RefusedError{"no SSL certificate provided by peer; connection rejected"}
+	}
+	if err := set.called.verify(chain, set.clock.Now(), x509.ExtKeyUsageServerAuth); err != nil || set.opts.AllowInvalidHosts {
+		return err
+	}
+	return checkHost(chain[0], host)
 }
 
 // Open reads all that there is. What cannot be used is an error, in mongod's words.
@@ -137,6 +156,7 @@ func (set *Set) readAuthorities() (err error) {
 		if set.authority.revoked, err = readRevocations(o.CRLFile); err != nil {
 			return fmt.Errorf("Can not set up CRL file. %w", err)
 		}
+		set.called.revoked = set.authority.revoked
 	}
 	return nil
 }
@@ -207,7 +227,7 @@ func (set *Set) verify(c tls.ConnectionState) error {
 }
 
 func (set *Set) peer(c tls.ConnectionState) (*Peer, error) {
-	if err := set.authority.verify(c.PeerCertificates, set.clock.Now()); err != nil {
+	if err := set.authority.verify(c.PeerCertificates, set.clock.Now(), x509.ExtKeyUsageClientAuth); err != nil {
 		return nil, err
 	}
 	p, err := set.read(c.PeerCertificates[0])

@@ -92,7 +92,7 @@ func (op *Op) certificateUser(ctx context.Context, name auth.Name, peer *certifi
 		return refuse(mongoerr.UserNotFound, "Could not find user \""+name.Name+"\" for db \""+name.DB+"\"")
 	}
 	name = auth.Name{Name: peer.Subject, DB: externalDB} // what the client sent of it is in its message, and the user stays
-	if peer.Roles == nil {
+	if peer.Roles == nil || !op.Params.Lookup(certificateRolesName).Get().Bool() {
 		return op.Users.Find(ctx, name)
 	}
 	roles := make([]auth.Name, 0, len(peer.Roles))

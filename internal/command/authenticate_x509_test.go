@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/certificate"
+	"github.com/ebbdb/ebb/internal/parameter"
 )
 
 // TestLoginByCertificate: who a client is by its certificate, what it is told where it is nobody, and that a hello may ask.
@@ -102,5 +103,24 @@ func TestNoCollectionsInExternal(t *testing.T) {
 	}
 	if got := h.send(t.Context(), "1", "admin", bson.MustDoc(`{listDatabases: 1, nameOnly: true}`)).Body.Value().String(); strings.Contains(got, "external") {
 		t.Error(got)
+	}
+}
+
+// TestRolesOfCertificates: roles that a certificate gives count only where they may.
+func TestRolesOfCertificates(t *testing.T) {
+	h := newHarness(t)
+	h.server.Users = people{}
+	for allowed, want := range map[string]bool{"true": true, "false": false} {
+		if _, err := h.server.Params.Set(certificateRolesName, bson.String(allowed), parameter.Startup); err != nil {
+			t.Fatal(err)
+		}
+		conn := h.server.Connect(99, "127.0.0.1:50099", "127.0.0.1:27018")
+		conn.Peer = func() *certificate.Peer {
+			return &certificate.Peer{Subject: "CN=bob", Roles: []certificate.Role{{Name: "read", DB: "d"}}}
+		}
+		if got := h.sendOn(t.Context(), conn, externalDB, bson.MustDoc(`{authenticate: 1, mechanism: "MONGODB-X509"}`)).Body; got.Lookup("ok").Truthy() != want {
+			t.Errorf("%s: %s", allowed, got.Value())
+		}
+		h.server.Disconnect(conn)
 	}
 }

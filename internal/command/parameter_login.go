@@ -22,6 +22,7 @@ const (
 	providersName        = "oidcIdentityProviders"
 	quiesceName          = "JWKSMinimumQuiescePeriodSecs"
 	separationName       = "enforceUserClusterSeparation"
+	certificateRolesName = "allowRolesFromX509Certificates"
 )
 
 // addLogin enters them.
@@ -31,6 +32,7 @@ func addLogin(r *parameter.Registry) {
 	parameter.NewInt(r, iterationsSHA256Name, parameter.Both, 15_000, scram.MinIterations, scram.MaxIterations, false)
 	parameter.NewBool(r, localhostBypassName, parameter.Startup, true)
 	parameter.NewBool(r, separationName, parameter.Startup, true)
+	parameter.NewBool(r, certificateRolesName, parameter.Startup, true)
 	addProviders(r)
 	parameter.NewInt(r, quiesceName, parameter.Both, 60, 0, maxQuiesceSecs, false)
 }

@@ -19,6 +19,8 @@ const minUnknownBytes = 1 << 10
 type TransportParameters struct {
 	// NoPlainLog leaves plain connections out of the log where others are preferred, NoBareLog clients without a certificate.
 	NoPlainLog, NoBareLog *parameter.Bool
+	// Withholds does not show the server's certificate to other members.
+	Withholds *parameter.Bool
 	// MaxUnknown is how many bytes a message may have of a client that has not logged in, where clients have to.
 	MaxUnknown *parameter.Int
 	// WarnDays is how many days a client's certificate must be good for still, for nothing to be logged.
@@ -46,10 +48,10 @@ func AddTransportParameters(r *parameter.Registry, mode *atomic.Int32, certifica
 			return nil
 		}})
 	parameter.NewBool(r, "tlsUseSystemCA", parameter.Startup, false)
-	parameter.NewBool(r, "tlsWithholdClientCertificate", parameter.Startup, false)
 	return &TransportParameters{
 		NoPlainLog: parameter.NewBool(r, "disableNonTLSConnectionLogging", parameter.Both, false),
 		NoBareLog:  parameter.NewBool(r, "suppressNoTLSPeerCertificateWarning", parameter.Startup, false),
+		Withholds:  parameter.NewBool(r, "tlsWithholdClientCertificate", parameter.Startup, false),
 		MaxUnknown: parameter.NewInt(r, "preAuthMaximumMessageSizeBytes", parameter.Both, 16<<10, minUnknownBytes, wire.MaxMessageSize, false),
 		WarnDays:   parameter.NewInt(r, "tlsX509ExpirationWarningThresholdDays", parameter.Startup, 30, 0, math.MaxInt32, false),
 	}

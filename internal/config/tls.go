@@ -70,7 +70,7 @@ func tlsOptions() []option {
 		{"net.tls.allowInvalidCertificates", "tlsAllowInvalidCertificates", "let clients connect whose certificate is not valid, and believe nothing that it says",
 			boolOption(func(c *Config, v bool) { c.Net.TLS.Certificates.AllowInvalid = v })},
 		{"net.tls.allowInvalidHostnames", "tlsAllowInvalidHostnames", "do not hold the certificates of other members against their addresses",
-			boolOption(func(*Config, bool) {})}, // no member connects to others
+			boolOption(func(c *Config, v bool) { c.Net.TLS.Certificates.AllowInvalidHosts = v })},
 		{"net.tls.FIPSMode", "tlsFIPSMode", "start only with cryptography that was validated by FIPS 140-3",
 			boolOption(func(c *Config, v bool) { c.Net.TLS.FIPS = v })},
 		{"net.tls.clusterAuthX509.attributes", "tlsClusterAuthX509Attributes", "`attributes` that the names of members' certificates have, such as O=Ebb,OU=members",

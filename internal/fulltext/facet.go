@@ -25,7 +25,7 @@ type facet struct {
 	at      fieldpath.Path
 	counts  []int64
 	rest    int64 // documents in none of the buckets
-	strings map[string]int64
+	strings map[string]*int64 // whoever counted by strings[text]++ would put text, which lies in a document, in the place of the key
 }
 
 const (
@@ -70,7 +70,7 @@ func readFacet(a *spec.Reader, name string) *facet {
 	switch f.kind {
 	case "string":
 		f.buckets = a.IntWithin("numBuckets", 1, maxBuckets, 10)
-		f.strings = map[string]int64{}
+		f.strings = map[string]*int64{}
 	default:
 		f.other, f.hasOther = a.Word("default"), a.Has("default")
 		f.readBoundaries(a)
@@ -162,10 +162,11 @@ func (f *facet) countStrings(doc bson.Doc) (memory int) {
 			return
 		}
 		seen = append(seen, text)
-		if _, known := f.strings[text]; known {
-			f.strings[text]++
+		if count := f.strings[text]; count != nil {
+			*count++
 		} else if len(f.strings) < maxFacetValues {
-			f.strings[strings.Clone(text)] = 1
+			first := int64(1)
+			f.strings[strings.Clone(text)] = &first
 			memory += hitBytes + len(text)
 		}
 	})
@@ -185,9 +186,9 @@ func (f *facet) write(b *bson.Builder) {
 		for text := range f.strings {
 			texts = append(texts, text)
 		}
-		slices.SortFunc(texts, func(x, y string) int { return cmp.Or(cmp.Compare(f.strings[y], f.strings[x]), cmp.Compare(x, y)) })
+		slices.SortFunc(texts, func(x, y string) int { return cmp.Or(cmp.Compare(*f.strings[y], *f.strings[x]), cmp.Compare(x, y)) })
 		for _, text := range texts[:min(len(texts), f.buckets)] {
-			add(bson.String(text), f.strings[text])
+			add(bson.String(text), *f.strings[text])
 		}
 	}
 	for i, count := range f.counts {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -29,6 +30,9 @@ func (w *toldExpiry) measure(ctx context.Context, b *bench) (err error) {
 	defer func() { err = errors.Join(err, listener.end()) }()
 	if err := listener.await(&listens{}); err != nil {
 		return err
+	}
+	if left := time.Until(d.deadline); left <= 0 { // what is gone is told to nobody who comes later
+		return fmt.Errorf("listening began %v after the deadline: give a longer -lead than %v", -left, b.lead)
 	}
 	p, err := startProbes(ctx, b)
 	if err != nil {

@@ -24,7 +24,7 @@ type facet struct {
 	field   *mapping.Field
 	at      fieldpath.Path
 	counts  []int64
-	rest    int64 // documents in none of the buckets
+	rest    int64             // documents in none of the buckets
 	strings map[string]*int64 // whoever counted by strings[text]++ would put text, which lies in a document, in the place of the key
 }
 

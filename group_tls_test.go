@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/certificate/certtest"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // TestGoOverToTLS: a set goes over from plain connections and a key file to TLS and certificates, member by member, and each member gets every write meanwhile.
@@ -88,4 +89,27 @@ func goOverToTLS(t *testing.T, running bool) {
 			o.KeyFile = ""
 		}
 	})
+}
+
+// TestClusterAuthMode: a server begins with the mode that it was given, with a key file or without.
+func TestClusterAuthMode(t *testing.T) {
+	for _, c := range []struct {
+		x509, sends, takes bool
+		key                string
+		want               command.ClusterAuthMode
+	}{
+		{false, false, false, "", command.ClusterAuthNone},
+		{false, false, false, "key", command.ClusterAuthKeyFile},
+		{true, true, false, "key", command.ClusterAuthSendKeyFile},
+		{true, true, false, "", command.ClusterAuthSendKeyFile},
+		{true, false, true, "key", command.ClusterAuthSendX509},
+		{true, false, true, "", command.ClusterAuthSendX509},
+		{true, false, false, "key", command.ClusterAuthSendX509},
+		{true, false, false, "", command.ClusterAuthX509},
+	} {
+		o := &Options{ClusterX509: c.x509, ClusterSendsKey: c.sends, ClusterTakesKey: c.takes, KeyFile: c.key}
+		if got := o.clusterAuth(); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
 }

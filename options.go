@@ -60,6 +60,8 @@ type Options struct {
 	ClusterX509 bool
 	// ClusterSendsKey has the server itself show the key of KeyFile, as long as others may not take its certificate yet.
 	ClusterSendsKey bool
+	// ClusterTakesKey has it take a key as well, as where there is a KeyFile; so it is called sendX509 with none, too.
+	ClusterTakesKey bool
 	// LDAP is the directory that knows the passwords of users of $external; nil: there is none.
 	LDAP *LDAP
 	// Audit has it write an audit log; nil: it does not.

@@ -79,7 +79,7 @@ func (o *Options) clusterAuth() command.ClusterAuthMode {
 	switch {
 	case o.ClusterX509 && o.ClusterSendsKey:
 		return command.ClusterAuthSendKeyFile
-	case o.ClusterX509 && o.KeyFile != "":
+	case o.ClusterX509 && (o.ClusterTakesKey || o.KeyFile != ""):
 		return command.ClusterAuthSendX509
 	case o.ClusterX509:
 		return command.ClusterAuthX509

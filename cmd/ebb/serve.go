@@ -237,6 +237,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		opts.TLS = tlsOptions(&cfg.Net.TLS)
 		opts.ClusterX509 = cfg.Security.ByX509()
 		opts.ClusterSendsKey = cfg.Security.ClusterAuthMode == config.ClusterSendKeyFile
+		opts.ClusterTakesKey = cfg.Security.ClusterAuthMode == config.ClusterSendX509
 	}
 	opts.Profiling = &ebb.Profiling{Level: int32(cfg.Profiling.Level), SlowMillis: int32(cfg.Profiling.SlowMillis), SampleRate: cfg.Profiling.SampleRate}
 	for _, p := range cfg.SetParameter {

@@ -34,9 +34,7 @@ func deprecatedOptions() []deprecatedOption {
 
 // isSwitch says whether nothing follows the flag.
 func (d *deprecatedOption) isSwitch() bool {
-	return strings.HasSuffix(d.key, "OnNormalPorts") || slices.ContainsFunc(tlsOptions(), func(o option) bool {
-		return o.key == d.now && !strings.Contains(o.help, "`")
-	})
+	return strings.HasSuffix(d.key, "OnNormalPorts") || slices.ContainsFunc(tlsOptions(), func(o option) bool { return o.key == d.now && o.isSwitch() })
 }
 
 // modernize has settings under the keys of now.

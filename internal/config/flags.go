@@ -27,7 +27,7 @@ func NewFlags(set *pflag.FlagSet) *Flags {
 		case o.flag == "":
 		case strings.HasPrefix(o.flag, negation):
 			set.Bool(o.flag[len(negation):], false, o.help)
-		case !strings.Contains(o.help, "`"):
+		case o.isSwitch():
 			set.Bool(o.flag, false, o.help)
 		default:
 			set.String(o.flag, "", o.help)

@@ -41,6 +41,9 @@ type option struct {
 	parse           func(*Config, setting) (bson.Value, error)
 }
 
+// isSwitch says whether nothing follows the flag.
+func (o *option) isSwitch() bool { return !strings.Contains(o.help, "`") }
+
 // options is the table of everything that can be set, but for the parameters of setParameter.
 func options() []option {
 	return slices.Concat([]option{

@@ -123,11 +123,11 @@ func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, e
 	e.tables = o.pebble(e.cache, lock.Lock, e.failure, e.room)
 	e.copies = &checkpoints{disk: o.FS, dir: o.FS.PathJoin(dir, checkpointDir)}
 	e.tables.FS = checkpointDisk{e.disk(dir, o.FS), e.copies}
-	if err = errors.Join(checkOptions(o.FS, dir, e.tables), e.logs.clear()); err == nil {
+	if err = checkOptions(o.FS, dir, e.tables); err == nil {
 		e.db, err = e.room.opening(func() (*pebble.DB, error) { return openPebble(dir, e.tables) })
 	}
 	if err == nil {
-		err = errors.Join(clearLoads(o.FS, e.loadDir), e.copies.clear())
+		err = errors.Join(clearLoads(o.FS, e.loadDir), e.copies.clear(), e.logs.clear())
 	}
 	var number uint64
 	var millis int64

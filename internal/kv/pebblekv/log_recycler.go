@@ -43,8 +43,12 @@ const logSpareFile = "EBB-LOG-SPARE"
 // errUnfit is of a file that has other names, or is too large to be kept.
 var errUnfit = errors.New("pebblekv: the file is not to be written over")
 
-// clear removes what was left.
+// clear removes what was left, unless another file has taken its place meanwhile.
 func (r *logRecycler) clear() error {
+	if !r.state.CompareAndSwap(noSpare, spareBusy) {
+		return nil
+	}
+	defer r.state.Store(noSpare)
 	if _, err := r.disk.Stat(r.path); err != nil {
 		return nil
 	}

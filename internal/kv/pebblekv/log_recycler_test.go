@@ -86,8 +86,27 @@ func TestRecyclingLeaves(t *testing.T) {
 				t.Errorf("%s: %s is there", name, filepath.Base(gone))
 			}
 		}
-		if left, err := os.ReadFile(file + ".copy"); err == nil && !bytes.Equal(left, ones(1<<20)) {
-			t.Errorf("%s: the copy has changed", name)
+		if name != "another name" {
+			continue
+		}
+		if left, err := os.ReadFile(file + ".copy"); err != nil || !bytes.Equal(left, ones(1<<20)) {
+			t.Errorf("the copy has changed: %v", err)
+		}
+	}
+}
+
+// TestRecyclingClears removes what a process has left, and not what this one keeps.
+func TestRecyclingClears(t *testing.T) {
+	for state, want := range map[int32]bool{noSpare: false, spareBusy: true, spareReady: true} {
+		r := recyclerIn(t.TempDir())
+		for range 2 { // the second time there is nothing
+			must(r.clear())
+		}
+		must(os.WriteFile(r.path, ones(1000), 0o600))
+		r.state.Store(state)
+		must(r.clear())
+		if _, err := os.Stat(r.path); (err == nil) != want || r.state.Load() != state {
+			t.Errorf("state %d: %v, then %d", state, err, r.state.Load())
 		}
 	}
 }

@@ -48,13 +48,16 @@ func AddTransportParameters(r *parameter.Registry, mode *atomic.Int32, certifica
 			return nil
 		}})
 	parameter.NewBool(r, "tlsUseSystemCA", parameter.Startup, false)
-	return &TransportParameters{
+	t := &TransportParameters{
 		NoPlainLog: parameter.NewBool(r, "disableNonTLSConnectionLogging", parameter.Both, false),
 		NoBareLog:  parameter.NewBool(r, "suppressNoTLSPeerCertificateWarning", parameter.Startup, false),
 		Withholds:  parameter.NewBool(r, "tlsWithholdClientCertificate", parameter.Startup, false),
 		MaxUnknown: parameter.NewInt(r, "preAuthMaximumMessageSizeBytes", parameter.Both, 16<<10, minUnknownBytes, wire.MaxMessageSize, false),
 		WarnDays:   parameter.NewInt(r, "tlsX509ExpirationWarningThresholdDays", parameter.Startup, 30, 0, math.MaxInt32, false),
 	}
+	r.Alias("disableNonSSLConnectionLogging", "disableNonTLSConnectionLogging")
+	r.Alias("sslWithholdClientCertificate", "tlsWithholdClientCertificate")
+	return t
 }
 
 // tlsModes are the modes by their number.

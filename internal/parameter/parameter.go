@@ -3,6 +3,7 @@
 package parameter
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sort"
@@ -37,6 +38,8 @@ type Parameter struct {
 	SetWithin func(context.Context, bson.Value) error
 	// Parse takes a text from the command line or the configuration; nil hands it to Set as a string.
 	Parse func(text string) error
+
+	of string // the parameter that this is another name of, or ""
 }
 
 // Registry is all parameters of a server. They are added before it serves.
@@ -58,6 +61,13 @@ func (r *Registry) Add(p *Parameter) {
 		panic("parameter: two are named " + p.Name)
 	}
 	r.byName[p.Name] = p
+}
+
+// Alias enters an older name of a parameter, by which it can still be set and shown.
+func (r *Registry) Alias(older, name string) {
+	p := *r.byName[name]
+	p.Name, p.of = older, name
+	r.Add(&p)
 }
 
 // Remove takes out what Add has entered, before the server serves.
@@ -108,7 +118,7 @@ func (r *Registry) SetWithin(ctx context.Context, name string, v bson.Value, whe
 		was, err = r.setNow(p, v, when)
 	}
 	if err == nil && r.changed != nil {
-		r.changed(name)
+		r.changed(cmp.Or(p.of, name))
 	}
 	return was, err
 }

@@ -17,6 +17,7 @@ func TestSet(t *testing.T) {
 	NewFixed(r, "fixed", bson.Int32(1))
 	NewDouble(r, "share", Both, 0.5, 0, 1)
 	NewInt(r, "early", Startup, 1, 0, 9, false)
+	r.Alias("older", "number")
 	const ok = mongoerr.Code(0)
 	for _, c := range []struct {
 		name  string
@@ -41,6 +42,11 @@ func TestSet(t *testing.T) {
 		{"number", Startup, "'3'", ok, "3"},
 		{"number", Startup, "'x'", mongoerr.BadValue, "3"},
 		{"number", Startup, "'11'", mongoerr.BadValue, "3"},
+		{"older", Runtime, "4", ok, "4"},
+		{"number", Runtime, "4.5", ok, "4"},
+		{"older", Startup, "'x'", mongoerr.BadValue, "4"},
+		{"number", Runtime, "3", ok, "3"},
+		{"older", Runtime, "11", mongoerr.BadValue, "3"},
 		{"long", Runtime, "6", ok, "NumberLong(6)"},
 		{"long", Startup, "'6'", mongoerr.BadValue, "NumberLong(6)"},
 		{"text", Runtime, "'bcd'", ok, `"bcd"`},
@@ -73,17 +79,21 @@ func TestSet(t *testing.T) {
 			code = mongoerr.From(err).Code
 		}
 		now := r.Lookup(c.name).Get()
+		told := c.name
+		if told == "older" {
+			told = "number"
+		}
 		if code != c.code || now.Text() != c.now {
 			t.Errorf("%s = %s: %v, now %s", c.name, c.value, err, now.Text())
 		}
-		if err == nil && (!bson.Identical(was, got) || changed != c.name+" ") || err != nil && changed != "" {
+		if err == nil && (!bson.Identical(was, got) || changed != told+" ") || err != nil && changed != "" {
 			t.Errorf("%s = %s: was %s, told %q", c.name, c.value, got.Text(), changed)
 		}
 	}
 	if _, err := r.Set("none", bson.True, Runtime); !mongoerr.Is(err, mongoerr.InvalidOptions) {
 		t.Error(err)
 	}
-	if all := r.All(); len(all) != 7 || all[0].Name != "early" {
+	if all := r.All(); len(all) != 8 || all[0].Name != "early" {
 		t.Errorf("%d parameters", len(all))
 	}
 }

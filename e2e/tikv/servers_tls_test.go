@@ -3,6 +3,7 @@ package tikv
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509/pkix"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +92,7 @@ func TestServersTLS(t *testing.T) {
 	}
 
 	// A certificate is shown to the server that a client speaks with, and proves nothing to another.
-	own := m.Issue(ca, "bob")
+	own := m.Issue(ca, "", certtest.Named(pkix.Name{CommonName: "bob", Organization: []string{"users"}})) // which no server's has
 	subject := own.Cert.Subject.String()
 	noError(t, near.Database("$external").RunCommand(ctx, bson.D{{Key: "createUser", Value: subject}, {Key: "roles", Value: bson.A{bson.D{{Key: "role", Value: "read"}, {Key: "db", Value: "test"}}}}}).Err())
 	bob := &options.Credential{AuthMechanism: "MONGODB-X509"}

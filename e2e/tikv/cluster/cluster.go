@@ -41,7 +41,24 @@ raft-heartbeat-ticks = 2
 raft-election-timeout-ticks = 10
 raft-store-max-leader-lease = "1800ms"
 pd-heartbeat-tick-interval = "1s"
-custom-raft-log = true
+`
+
+// The environment may name programs to run in place of those that are built here: TiKV's own server, and a PD.
+const (
+	tikvVariable = "EBB_TIKV_SERVER"
+	pdVariable   = "EBB_PD_SERVER"
+)
+
+// tikvSmall is for a TiKV on a machine that has other work: what it sets aside and opens by default is for one of its own.
+const tikvSmall = `pd-store-heartbeat-tick-interval = "1s"
+[storage]
+reserve-space = "0MB"
+[storage.block-cache]
+capacity = "256MB"
+[rocksdb]
+max-open-files = 256
+[raftdb]
+max-open-files = 256
 `
 
 // Cluster is a running cluster. All that it writes lies in one folder, which Stop removes.
@@ -50,6 +67,7 @@ type Cluster struct {
 	pds      []*process
 	stores   []*process
 	programs map[string]string
+	tikv     bool // the stores are TiKV's own, not the test double
 	options  Options
 	client   *http.Client // of PD's interface
 }
@@ -111,7 +129,13 @@ func Start(ctx context.Context, root string, o Options) (*Cluster, error) {
 		}
 		c.client.Transport = &http.Transport{TLSClientConfig: config}
 	}
+	given := map[string]string{"pd": os.Getenv(pdVariable), "store": os.Getenv(tikvVariable)}
+	c.tikv = given["store"] != ""
 	for name, p := range programs() {
+		if given[name] != "" {
+			c.programs[name] = given[name]
+			continue
+		}
 		path, err := build(ctx, root, p, o.Log)
 		if err != nil {
 			return nil, err
@@ -178,7 +202,7 @@ func (c *Cluster) start(ctx context.Context, stores, replicas int) error {
 		if err := c.awaitStores(ctx, n+1); err != nil { // one after the other: the first makes the cluster
 			return err
 		}
-		if n > 0 {
+		if n > 0 || c.tikv {
 			continue
 		}
 		if err := c.await(ctx, startLimit, "PD to split no regions", c.splitNothing); err != nil {
@@ -189,12 +213,13 @@ func (c *Cluster) start(ctx context.Context, stores, replicas int) error {
 }
 
 // PD are the addresses of the placement drivers, with commas between.
-func (c *Cluster) PD() string {
-	var all []string
+func (c *Cluster) PD() string { return strings.Join(c.pdAddresses(), ",") }
+
+func (c *Cluster) pdAddresses() (all []string) {
 	for _, p := range c.pds {
 		all = append(all, p.addr)
 	}
-	return strings.Join(all, ",")
+	return all
 }
 
 // PDs and Stores are the names of the servers.
@@ -319,10 +344,7 @@ func (c *Cluster) startPD(ctx context.Context, replicas int) error {
 		c.pds = append(c.pds, p)
 		all = append(all, p.name+"="+c.scheme()+p.peer)
 	}
-	config := fmt.Sprintf("[replication]\nmax-replicas = %d\n[log]\nlevel = \"warn\"\n[schedule]\nmax-merge-region-size = 0\n", replicas)
-	if dir := c.options.Certificates; dir != "" {
-		config += fmt.Sprintf("[security]\ncacert-path = %q\ncert-path = %q\nkey-path = %q\n", filepath.Join(dir, caFile), filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
-	}
+	config := fmt.Sprintf("[replication]\nmax-replicas = %d\n[log]\nlevel = \"warn\"\n[schedule]\nmax-merge-region-size = 0\n", replicas) + c.security("cacert-path")
 	for _, p := range c.pds {
 		if err := p.prepare("config.toml", config); err != nil {
 			return err
@@ -366,19 +388,29 @@ func (c *Cluster) startStore(n int) error {
 	if err := c.settle(p, &p.addr, &status); err != nil {
 		return err
 	}
-	config := "[server]\nlog-level = \"warn\"\n[engine]\nsync-write = true\n" + storeTimes
+	config := "[server]\nlog-level = \"warn\"\n[engine]\nsync-write = true\n" + storeTimes + "custom-raft-log = true\n"
+	pds := c.scheme() + strings.Join(c.pdAddresses(), ","+c.scheme())
+	data := filepath.Join(p.dir, "data")
+	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", pds, "-addr", p.addr, "-status-addr", status, "-data-dir", data}
+	p.env = []string{certificatesVariable + "=" + c.options.Certificates}
+	if c.tikv {
+		config = "[log]\nlevel = \"warn\"\n" + storeTimes + tikvSmall + c.security("ca-path")
+		p.args = []string{"--config", filepath.Join(p.dir, "config.toml"), "--pd-endpoints", c.PD(), "--addr", p.addr, "--status-addr", status, "--data-dir", data}
+	}
 	if err := p.prepare("config.toml", config); err != nil {
 		return err
 	}
-	var pds []string
-	for _, pd := range c.pds {
-		pds = append(pds, c.scheme()+pd.addr)
-	}
-	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", strings.Join(pds, ","), "-addr", p.addr, "-status-addr", status,
-		"-data-dir", filepath.Join(p.dir, "data")}
-	p.env = []string{certificatesVariable + "=" + c.options.Certificates}
 	c.stores = append(c.stores, p)
 	return p.start()
+}
+
+// security is the part of a configuration about certificates. PD and TiKV call the authority's by different names.
+func (c *Cluster) security(authority string) string {
+	dir := c.options.Certificates
+	if dir == "" {
+		return ""
+	}
+	return fmt.Sprintf("[security]\n%s = %q\ncert-path = %q\nkey-path = %q\n", authority, filepath.Join(dir, caFile), filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
 }
 
 func (c *Cluster) awaitStores(ctx context.Context, n int) error {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"github.com/ebbdb/ebb/internal/storage/expiry"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/yield"
@@ -25,7 +26,7 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	if err := done.Plan(w.view.now); err != nil {
 		return nil, false, err
 	}
-	if len(done.Parts) == 0 || done.Documents < limits.Few && !done.More {
+	if len(done.Parts) == 0 || done.Documents < limits.Few && !done.More && longestTrail(w.c.order.Histogram, done.Parts) < limits.Trail {
 		return nil, false, nil
 	}
 	if err := done.Delete(); err != nil {
@@ -37,6 +38,14 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 		w.summary.Add(w.c.order.Rule, done.Documents)
 	}
 	return done, true, nil
+}
+
+// longestTrail is that of the stretches that a sweep is about to delete.
+func longestTrail(h *expiryorder.Histogram, parts []expiry.Part) (trail int64) {
+	for _, p := range parts {
+		trail = max(trail, h.Trail(p.Cut.Span))
+	}
+	return trail
 }
 
 // findWritten tells a sweep what open transactions have written.

@@ -77,7 +77,7 @@ func (s *visit) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 }
 
 func (s *visit) mayBeAtOnce(goesOn bool) bool {
-	if s.careful > 0 || !goesOn && s.sweeper.Few(len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
+	if s.careful > 0 || !goesOn && s.sweeper.Few(s.target.Collection, &s.rule, s.at, len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
 		return false
 	}
 	now := s.clock.Now()

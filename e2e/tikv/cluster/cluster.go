@@ -49,8 +49,16 @@ const (
 	pdVariable   = "EBB_PD_SERVER"
 )
 
-// tikvSmall is for a TiKV on a machine that has other work: what it sets aside and opens by default is for one of its own.
+// tikvSmall is for a TiKV on a machine that has other work: what it sets aside and opens by default is for one of its own. Its regions are a hundredth
+// of those in production, so that what tests write lies in many, and these split beside what is done.
 const tikvSmall = `pd-store-heartbeat-tick-interval = "1s"
+split-region-check-tick-interval = "1s"
+region-split-check-diff = "512KB"
+[coprocessor]
+region-split-size = "2MB"
+region-max-size = "3MB"
+region-split-keys = 20000
+region-max-keys = 30000
 [storage]
 reserve-space = "0MB"
 [storage.block-cache]

@@ -23,6 +23,9 @@ type Histogram struct {
 	// floors are dates before which no record lies, by span: what sweeps have deleted lies there still, for the engine to walk
 	// over. They fall before a record that needs it is committed, and rise after a sweep is.
 	floors Floors
+	// trails are how many records were removed one by one since a sweep, by span: where they lay, behind the floor, the engine may have to walk over
+	// what is left of them.
+	trails [layout.Spans]int64
 }
 
 // Floors are dates by span.
@@ -78,6 +81,13 @@ func (h *Histogram) Floor(span byte) int64 {
 	return h.floors[span]
 }
 
+// Trail is how many records a span has lost one by one since a sweep raised its floor.
+func (h *Histogram) Trail(span byte) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.trails[span]
+}
+
 // Add takes over what was counted.
 func (h *Histogram) Add(changes []Change) {
 	h.AddEach(func(add func(Change)) {
@@ -94,6 +104,8 @@ func (h *Histogram) AddEach(changes func(add func(Change))) {
 	changes(func(c Change) {
 		if c.Documents > 0 {
 			h.floors.Lower(c.Span, c.Date)
+		} else {
+			h.trails[c.Span] -= c.Documents
 		}
 		h.addTo(Slot{c.Span, floor(c.Date, h.width)}, Amount{c.Documents, c.Bytes})
 	})
@@ -163,7 +175,7 @@ func (h *Histogram) Swept(span byte, date int64, all Amount, spared []Change) {
 	if h.spoilt = h.spoilt || !h.known; h.spoilt {
 		return
 	}
-	h.floors[span] = max(h.floors[span], date+1)
+	h.floors[span], h.trails[span] = max(h.floors[span], date+1), 0
 	last := h.slotAt(span, date)
 	for s, a := range h.slots {
 		if s.Span == span && s.At < last.At {
@@ -207,7 +219,7 @@ func (h *Histogram) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known, h.spoilt, h.width, h.slots = false, false, NarrowestSlot, map[Slot]Amount{}
-	h.floors = NoFloors()
+	h.floors, h.trails = NoFloors(), [layout.Spans]int64{}
 }
 
 // Done ends a count; ok is false when all has to be counted again.

@@ -23,8 +23,24 @@ type Swept struct {
 	Left int64
 }
 
-// Few says whether so many records are better deleted one by one than with Sweep.
-func (s *Sweeper) Few(records int) bool { return int64(records) < s.Limits.Few }
+// Few says whether so many records of a collection that are due are better deleted one by one than with Sweep.
+func (s *Sweeper) Few(collection uint32, rule *policy.Rule, now int64, records int) bool {
+	if records == 0 || int64(records) >= s.Limits.Few {
+		return records == 0
+	}
+	c, there := s.store.CollectionByID(collection)
+	if !there || c.ExpiryOrder() == nil {
+		return true
+	}
+	_, trail := mostDue(c.ExpiryOrder(), rule, now)
+	return trail < s.Limits.Trail
+}
+
+// fewDue says whether what is due by the rule that orders is better deleted one by one; due is how much that may be.
+func (s *Sweeper) fewDue(c storage.Collection, rule *policy.Rule, now int64) (due int64, few bool) {
+	due, trail := mostDue(c.ExpiryOrder(), rule, now)
+	return due, due < s.Limits.Few && trail < s.Limits.Trail
+}
 
 // maxSweepWait is how long a sweep waits for the writers of a collection, which holds up those that come after it.
 const maxSweepWait = 20 * time.Millisecond
@@ -40,7 +56,10 @@ const maxSweepWait = 20 * time.Millisecond
 // has written. Those are spared; storage.Options.OnReleased is told when they may be swept.
 func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
 	c, there := s.store.CollectionByID(collection)
-	if !there || !s.sweepsBy(c, rule) || c.Options.TTLPaused || mostDue(c.ExpiryOrder(), rule, now) < s.Limits.Few {
+	if !there || !s.sweepsBy(c, rule) || c.Options.TTLPaused {
+		return Swept{}, false, nil
+	}
+	if _, few := s.fewDue(c, rule, now); few {
 		return Swept{}, false, nil
 	}
 	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil {
@@ -49,8 +68,8 @@ func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rul
 	if counted, err := s.countSoon(ctx, c); !counted || err != nil {
 		return Swept{Uncounted: err == nil}, false, err
 	}
-	due := mostDue(c.ExpiryOrder(), rule, now)
-	if due < s.Limits.Few {
+	due, few := s.fewDue(c, rule, now)
+	if few {
 		return Swept{}, false, nil
 	}
 	unlock, err := s.lockSoon(ctx, c, storage.Collection.LockToSweep)
@@ -125,16 +144,20 @@ func (s *Sweeper) lockIdle(ctx context.Context, c storage.Collection) (unlock fu
 	return s.lockSoon(ctx, c, storage.Collection.Lock)
 }
 
-// mostDue is how many records may be due: all in the slots of the histogram that hold any. Nobody knows before they have been counted.
-func mostDue(o *expiryorder.Order, rule *policy.Rule, now int64) (n int64) {
+// mostDue is how many records may be due: all in the slots of the histogram that hold any, and the longest trail that one of those may have behind
+// it. Nobody knows before they have been counted.
+func mostDue(o *expiryorder.Order, rule *policy.Rule, now int64) (n, trail int64) {
 	if !o.Histogram.IsKnown() {
-		return math.MaxInt64
+		return math.MaxInt64, 0
 	}
 	for _, cut := range expiryorder.Cuts(rule, now) {
 		whole, last, _ := o.Histogram.UpTo(cut.Span, cut.Date)
-		n += whole.Documents + last.Documents
+		if there := whole.Documents + last.Documents; there > 0 {
+			n += there
+			trail = max(trail, o.Histogram.Trail(cut.Span))
+		}
 	}
-	return n
+	return n, trail
 }
 
 // countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -23,7 +24,11 @@ func TestSweep(t *testing.T) {
 		t.Errorf("before anything is due: %+v", done)
 	}
 	w.clock.Advance(time.Millisecond)
-	if !w.Few(4) || w.Few(5) {
+	few := func(n int) bool {
+		c := w.collection()
+		return w.Few(c.ID, c.ExpiryOrder().Rule, w.store.Now(), n)
+	}
+	if !few(4) || few(5) {
 		t.Error("four are few, and five are not")
 	}
 	done, ok := w.sweep()
@@ -46,6 +51,40 @@ func TestSweepLeavesFew(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	w.wantStored(4, 0)
+}
+
+// TestSweepTakesTrail: a few are deleted as a range where many have gone one by one before them, so that nobody has to walk over what those have left.
+func TestSweepTakesTrail(t *testing.T) {
+	w := newWorld(t)
+	w.Limits.Trail = 20
+	w.index(byDate, plain)
+	c := w.collection()
+	histogram, rule := c.ExpiryOrder().Histogram, c.ExpiryOrder().Rule
+	lost := 0
+	for round := range 12 {
+		w.insert(10*round, 2, 0)
+		w.insert(10*round+5, 1, time.Hour)
+		w.clock.Advance(time.Minute)
+		few := w.Few(c.ID, rule, w.store.Now(), 2)
+		done, ok := w.sweep()
+		if ok != (lost >= 20) || few == ok {
+			t.Fatalf("%d have gone one by one, few: %v, swept: %v, %+v", lost, few, ok, done)
+		}
+		if ok {
+			lost = 0
+			if floor := histogram.Floor(layout.OnDefault); floor <= w.store.Now()-time.Minute.Milliseconds() {
+				t.Errorf("the floor is %d", floor)
+			}
+		} else {
+			deleted, err := w.DeleteDue(ctx, c, rule, w.store.Now(), sweeper.BesideWriters)
+			w.must(err)
+			lost += int(deleted)
+		}
+		if trail := histogram.Trail(layout.OnDefault); trail != int64(lost) {
+			t.Errorf("the trail is %d, want %d", trail, lost)
+		}
+	}
+	w.wantStored(12, 4) // in the indexes on _id and a
 }
 
 // TestSweepRefuses: what does not lie as one stretch, and what is paused, is not swept, and the reply says nothing else.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"testing"
 	"time"
 
 	"github.com/tikv/client-go/v2/oracle"
@@ -40,6 +41,16 @@ func Collect(e *Engine, keep, most time.Duration) error {
 			return e.letGo(now, keep, most)
 		}
 	}
+}
+
+// SafePoint is from when on the cluster keeps what was there.
+func SafePoint(t testing.TB, e *Engine) uint64 {
+	t.Helper()
+	now, err := e.store.GetPDClient().UpdateGCSafePoint(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
 }
 
 // OpenBy is Open that calls PD and the stores by what is made of its own clients.

@@ -2,6 +2,7 @@ package tikvkv_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -22,7 +23,65 @@ func TestSafePointOnCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := tikvkv.SafePoint(t, e)
+	if err := tikvkv.Collect(e, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if after := tikvkv.SafePoint(t, e); after <= before {
+		t.Errorf("the cluster keeps all from %d on, and all from %d on before", after, before)
+	}
 	safePoint(t, e)
+}
+
+// TestWhoCollects: PD keeps everything until somebody has said that it need not. Where there is a TiDB, that is for it to say, and what others keep is kept.
+func TestWhoCollects(t *testing.T) {
+	for _, tidb := range []string{"", "mBootstrapKey", "t\x80\x00\x00\x00\x00\x00\x00\x01_r1", "x\x00\x00\x01m"} {
+		c := tikvtest.New(t)
+		pd := c.PD
+		keep := func(name string, ts uint64) {
+			t.Helper()
+			if _, err := pd.UpdateServiceGCSafePoint(t.Context(), name, math.MaxInt64, ts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keep("gc_worker", 0)
+		if tidb != "" {
+			other, err := c.Store(t).Begin()
+			if err = errors.Join(err, other.Set([]byte(tidb), []byte("1")), other.Commit(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := c.Open(t, tikvkv.Options{Clock: tikvtest.ProcessClock(t)})
+		collect := func() uint64 {
+			t.Helper()
+			if err := errors.Join(put(e, "a", "1"), tikvkv.Collect(e, 0, 0)); err != nil {
+				t.Fatal(err)
+			}
+			return tikvkv.SafePoint(t, e)
+		}
+		first := collect()
+		if (first > 0) != (tidb == "") {
+			t.Errorf("beside %q the cluster keeps what there was from %d on", tidb, first)
+		}
+		if tidb == "" {
+			if second := collect(); second <= first {
+				t.Errorf("it keeps all from %d on, after %d", second, first)
+			}
+			keep("a backup", tikvkv.SafePoint(t, e)+1)
+			kept := tikvkv.SafePoint(t, e) + 1
+			if third := collect(); third != kept {
+				t.Errorf("a backup has asked for all from %d on, and the cluster keeps all from %d on", kept, third)
+			}
+		} else {
+			keep("gc_worker", 77)
+			if second := collect(); second != 77 {
+				t.Errorf("beside %q, whose TiDB keeps all from 77 on, the cluster does from %d on", tidb, second)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func safePoint(t *testing.T, e *tikvkv.Engine) {

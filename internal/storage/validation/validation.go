@@ -91,7 +91,22 @@ type validation struct {
 	bytes  int64
 	key    []byte
 	room   layout.IDRoom
+	wanted []wantedEntry // to be looked for
+	arena  []byte        // of their bytes
 }
+
+// wantedEntry is an entry that a record should have.
+type wantedEntry struct {
+	table      *validatedTable
+	key, value []byte
+	id         layout.RecordID
+}
+
+// Entries are looked for so many at once, or so many bytes of them: each look costs a round trip in an engine that is not on this machine.
+const (
+	maxWanted      = 256
+	maxWantedBytes = 1 << 20
+)
 
 type validatedTable struct {
 	*Index
@@ -178,7 +193,10 @@ func (v *validation) records() error {
 			return err
 		}
 	}
-	return w.Err()
+	if err := w.Err(); err != nil {
+		return err
+	}
+	return v.lookForWanted()
 }
 
 // conform holds a document against the caller's check.
@@ -261,24 +279,51 @@ func (v *validation) recordKeys(t *validatedTable, rec layout.Record) error {
 	return nil
 }
 
-// expect notes when an entry is not there, or not as it should be.
+// expect has an entry be looked for, soon.
 func (v *validation) expect(t *validatedTable, key, value []byte, id layout.RecordID) error {
-	values, err := v.c.Snapshot.GetMany([][]byte{key})
-	switch {
-	case err != nil:
-		return fmt.Errorf("storage: validate %s: %w", v.c.NS, err)
-	case values[0] != nil && string(values[0]) == string(value):
+	keep := func(b []byte) []byte {
+		begin := len(v.arena)
+		v.arena = append(v.arena, b...)
+		return v.arena[begin:len(v.arena):len(v.arena)]
+	}
+	v.wanted = append(v.wanted, wantedEntry{t, keep(key), keep(value), keep(id)})
+	if len(v.wanted) < maxWanted && len(v.arena) < maxWantedBytes {
 		return nil
 	}
-	t.missing++
+	return v.lookForWanted()
+}
+
+// lookForWanted notes which of the wanted entries are not there, or not as they should be.
+func (v *validation) lookForWanted() error {
+	if len(v.wanted) == 0 {
+		return nil
+	}
+	keys := make([][]byte, len(v.wanted))
+	for i, w := range v.wanted {
+		keys[i] = w.key
+	}
+	values, err := v.c.Snapshot.GetMany(keys)
+	if err != nil {
+		return fmt.Errorf("storage: validate %s: %w", v.c.NS, err)
+	}
+	for i, w := range v.wanted {
+		if values[i] == nil || string(values[i]) != string(w.value) {
+			v.miss(w)
+		}
+	}
+	v.wanted, v.arena = v.wanted[:0], v.arena[:0]
+	return nil
+}
+
+func (v *validation) miss(w wantedEntry) {
+	w.table.missing++
 	v.AllMissing++
 	if len(v.Missing) < maxFindings {
-		v.Missing = append(v.Missing, Finding{t.Name, id.Clone(), append([]byte(nil), key[layout.TableLength:]...)})
+		v.Missing = append(v.Missing, Finding{w.table.Name, w.id.Clone(), append([]byte(nil), w.key[layout.TableLength:]...)})
 	}
-	if t.missing == 1 {
-		t.fail("Detected missing index entries in %s, the first for record %s", t.Name, id)
+	if w.table.missing == 1 {
+		w.table.fail("Detected missing index entries in %s, the first for record %s", w.table.Name, w.id)
 	}
-	return nil
 }
 
 // entries counts an index's entries. All that the records need were looked for, so when there are as many as needed and

@@ -30,7 +30,8 @@ type sequentialFetcher struct {
 	found  int                   // by this walk
 
 	ahead storage.Ahead // of what was expected; empty while there is a cursor
-	ids   [storage.MaxAhead]storage.RecordID
+	ids   []storage.RecordID
+	room  [storage.MaxAhead]storage.RecordID // for ids, where they are few
 }
 
 // upcoming knows which records come.
@@ -89,11 +90,15 @@ func (n *sequentialFetcher) Expects() bool {
 // Expect is told that the record with the id is asked for next, and then those whose entries the cursor has read, which stay as they are until then.
 // Some of these may be left out.
 func (n *sequentialFetcher) Expect(id storage.RecordID, upcoming upcoming) error {
+	if n.ids == nil {
+		n.ids = n.room[:0]
+	}
 	ids := upcoming.Upcoming(append(n.ids[:0], id))
+	n.ids = ids
 	if len(ids) == 1 {
 		return nil
 	}
-	ids = ids[:min(len(ids), storage.MaxAhead)]
+	ids = ids[:min(len(ids), n.reader.MostAhead())]
 	if n.reader.View().InTransaction() {
 		return n.reader.LookAhead(&n.ahead, ids)
 	}

@@ -259,6 +259,8 @@ type Capabilities struct {
 	Groups bool
 	// Checkpoints: Checkpoint. Without it it must not be called.
 	Checkpoints bool
+	// Ahead is how many keys a reader had better look for at once (Reader.Ahead) where each look costs a round trip; 0 where looks cost little.
+	Ahead int
 	// MaxTxnBytes is the size of the largest transaction that Commit takes.
 	MaxTxnBytes int
 }

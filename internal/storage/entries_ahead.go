@@ -2,7 +2,7 @@ package storage
 
 // entriesAhead are entries that an IndexCursor has read before it is asked for them: as many at first as it was told, more of a long scan.
 type entriesAhead struct {
-	first   int          // 0: it has begun
+	first   int          // how many are read next, where that is not as many as can be; 0: it is
 	entries []IndexEntry // with the one that is given, MaxAhead within spans are known
 	places  []place      // of entries, where there are spans
 	given   int
@@ -13,6 +13,9 @@ type entriesAhead struct {
 
 	room [MaxAhead - 1]IndexEntry // for entries, where there are no spans
 }
+
+// aheadGrowth is how many times as much is read next as before, until that is as much as can be.
+const aheadGrowth = 8
 
 // next makes the cursor's entry the next one.
 func (a *entriesAhead) next(c *IndexCursor) bool {
@@ -31,11 +34,22 @@ func (a *entriesAhead) next(c *IndexCursor) bool {
 // fill reads more, and says whether there was any.
 func (a *entriesAhead) fill(c *IndexCursor) bool {
 	want := MaxAhead - 1
-	if a.first > 0 {
-		want, a.first = min(want, a.first), 0
+	if c.spans == nil {
+		want = c.reader.MostAhead() - 1
+	}
+	if most := want; a.first > 0 {
+		want = min(want, a.first)
+		if a.first = want * aheadGrowth; a.first >= most || most < MaxAhead {
+			a.first = 0
+		}
 	}
 	if need := 2 * want; c.spans == nil {
-		a.entries = a.room[:]
+		if a.entries == nil {
+			a.entries = a.room[:]
+		}
+		if len(a.entries) < want {
+			a.entries = make([]IndexEntry, want)
+		}
 	} else if len(a.entries) < need { // each that is wanted may have one behind it that lies outside
 		a.entries, a.places = make([]IndexEntry, need), make([]place, need)
 	}

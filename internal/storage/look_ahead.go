@@ -10,20 +10,34 @@ import (
 // Ahead has records that will be asked for soon.
 type Ahead struct {
 	txn     kv.Txn // in which they were read, if in one
-	records [MaxAhead]Record
+	records []Record
 	n, next int
-	keys    [MaxAhead][]byte
-	values  [MaxAhead][]byte
+	keys    [][]byte
+	values  [][]byte
 	buf     []byte
+
+	room struct { // for all of these, where they are few
+		records      [MaxAhead]Record
+		keys, values [MaxAhead][]byte
+	}
 }
 
-// MaxAhead is how many records can be looked up ahead at once.
+// MaxAhead is how many records are looked up ahead at once, where looks cost little.
 const MaxAhead = 16
 
-// LookAhead makes a have of the records with ids, MaxAhead at most, what is in memory or costs as much one by one as together. They will be asked for in
-// that order.
+// MostAhead is how many records can be looked up ahead at once.
+func (r *Reader) MostAhead() int { return max(MaxAhead, r.view.store.can.Ahead) }
+
+// LookAhead makes a have of the records with ids, MostAhead at most, what is in memory or costs as much one by one as together; where looks cost a round
+// trip the last may be left out. They will be asked for in that order.
 func (r *Reader) LookAhead(a *Ahead, ids []RecordID) error {
 	a.n, a.next, a.buf, a.txn = len(ids), 0, a.buf[:0], nil
+	switch {
+	case len(ids) > len(a.records) && len(ids) > MaxAhead:
+		a.records, a.keys, a.values = make([]Record, r.MostAhead()), make([][]byte, r.MostAhead()), make([][]byte, r.MostAhead())
+	case len(ids) > len(a.records):
+		a.records, a.keys, a.values = a.room.records[:], a.room.keys[:], a.room.values[:]
+	}
 	if t := r.view.txn; t != nil {
 		a.txn = t.kv
 	}
@@ -34,6 +48,11 @@ func (r *Reader) LookAhead(a *Ahead, ids []RecordID) error {
 	}
 	if err := r.view.reader.Ahead(a.keys[:a.n], a.values[:a.n]); err != nil {
 		return fmt.Errorf("storage: get records of %s: %w", r.c.NS, err)
+	}
+	if r.MostAhead() > MaxAhead {
+		for a.n > 1 && a.values[a.n-1] == nil {
+			a.n--
+		}
 	}
 	for i, value := range a.values[:a.n] {
 		id := RecordID(a.keys[i][layout.TableLength:]) // bytes of its own

@@ -231,7 +231,7 @@ func (e *Engine) fail(err error) {
 
 // Capabilities is kv.Engine's.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, RangeDeletes: true, SoleWriter: true, Groups: true, MaxTxnBytes: MaxTxnBytes}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, SoleWriter: true, Groups: true, Ahead: maxAhead, MaxTxnBytes: MaxTxnBytes}
 }
 
 // Snapshot is kv.Engine's.

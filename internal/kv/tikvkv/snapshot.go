@@ -226,11 +226,25 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 // Probe is kv.Reader's. There is no way to ask that would be cheaper.
 func (s *snapshot) Probe(key []byte) ([]byte, error) { return s.Get(key) }
 
+// maxAhead is how many keys are worth to be looked for at once.
+const maxAhead = 128
+
 // Ahead is kv.Reader's. It leaves values that have parts to those who ask for them: many would be too much memory at once. One that is damaged
-// they meet too.
+// they meet too. Of what is missing it looks for the first, about as much as one answer holds.
 func (s *snapshot) Ahead(keys, values [][]byte) error {
 	rows := s.engine.commits.rows
 	rows.GetMany(keys, values, s.view.sequence)
+	if len(keys) > 0 {
+		most := s.engine.lengths.atOnce(s.engine.space, s.engine.space.pair(keys[0]))
+		for i := range values {
+			if values[i] == nil {
+				if most--; most < 0 {
+					keys, values = keys[:i], values[:i]
+					break
+				}
+			}
+		}
+	}
 	return s.eachMissing(keys, values, func(i int, stored []byte) error {
 		value, parts, err := decodeValue(stored)
 		if err != nil || parts > 0 {

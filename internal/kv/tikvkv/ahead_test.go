@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -73,6 +74,58 @@ func TestAheadAsksOnce(t *testing.T) {
 		}
 	}
 	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAheadOfLongValues: of many long values the first are fetched, about as much as one answer holds, in one request, and nothing is told behind them: who asks
+// goes on there.
+func TestAheadOfLongValues(t *testing.T) {
+	c := tikvtest.New(t)
+	e := c.Open(t, tikvkv.Options{})
+	keys := make([][]byte, 100)
+	txn, err := e.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "k%02d", i)
+		txn.Set(keys[i], bytes.Repeat([]byte{byte(i)}, 40<<10))
+	}
+	if err := errors.Join(txn.Commit(t.Context(), kv.Synced), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	trips := c.Count()
+	e = c.Open(t, tikvkv.Options{})
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range [][]byte{keys[3], keys[80]} { // which the row cache has from now on
+		if _, err := s.Get(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for begin := 0; begin < len(keys); {
+		values := make([][]byte, len(keys)-begin)
+		trips.Take()
+		if err := s.Ahead(keys[begin:], values); err != nil {
+			t.Fatal(err)
+		}
+		asked, _ := trips.Take()
+		n := 0
+		for n < len(values) && values[n] != nil {
+			if value := values[n]; len(value) != 40<<10 || value[0] != byte(begin+n) {
+				t.Fatalf("value %d has %d bytes, the first of which is %d", begin+n, len(value), value[0])
+			}
+			n++
+		}
+		if asked != 1 || n == 0 || n > 50 || slices.ContainsFunc(values[n:], func(v []byte) bool { return v != nil }) {
+			t.Fatalf("from %d on: %d requests, %d values, and others behind them", begin, asked, n)
+		}
+		begin += n
+	}
+	if err := errors.Join(s.Close(), e.Close()); err != nil {
 		t.Error(err)
 	}
 }

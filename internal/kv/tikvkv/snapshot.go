@@ -230,7 +230,7 @@ func (s *snapshot) Probe(key []byte) ([]byte, error) { return s.Get(key) }
 const maxAhead = 128
 
 // Ahead is kv.Reader's. It leaves values that have parts to those who ask for them: many would be too much memory at once. One that is damaged
-// they meet too. Of what is missing it looks for the first, about as much as one answer holds.
+// they meet too. Of what is missing it looks for the first, about as much as one answer holds; whatever lies behind those is left out.
 func (s *snapshot) Ahead(keys, values [][]byte) error {
 	rows := s.engine.commits.rows
 	rows.GetMany(keys, values, s.view.sequence)
@@ -239,6 +239,7 @@ func (s *snapshot) Ahead(keys, values [][]byte) error {
 		for i := range values {
 			if values[i] == nil {
 				if most--; most < 0 {
+					clear(values[i:])
 					keys, values = keys[:i], values[:i]
 					break
 				}

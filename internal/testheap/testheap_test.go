@@ -9,7 +9,7 @@ func TestBytes(t *testing.T) {
 	const size = 8 << 20
 	before := Bytes()
 	held := make([]byte, size)
-	if took := Bytes() - before; took < size || took > size+size/2 {
+	if took := Bytes() - before; took < size-size/16 || took > size+size/2 { // the test's own runtime lets go of something now and then
 		t.Errorf("%d bytes of %d", took, size)
 	}
 	runtime.KeepAlive(held)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -23,7 +24,8 @@ type Swept struct {
 	Left int64
 }
 
-// Few says whether so many records of a collection that are due are better deleted one by one than with Sweep.
+// Few says whether so many records of a collection that are due by a rule are better deleted one by one than with Sweep: unless many have gone one by one
+// since the last sweep (expiry.Limits.Trail).
 func (s *Sweeper) Few(collection uint32, rule *policy.Rule, now int64, records int) bool {
 	if records == 0 || int64(records) >= s.Limits.Few {
 		return records == 0
@@ -32,7 +34,12 @@ func (s *Sweeper) Few(collection uint32, rule *policy.Rule, now int64, records i
 	if !there || c.ExpiryOrder() == nil {
 		return true
 	}
-	_, trail := mostDue(c.ExpiryOrder(), rule, now)
+	order := c.ExpiryOrder()
+	isLong := func(cut expiryorder.Cut) bool { return order.Histogram.Trail(cut.Span) >= s.Limits.Trail }
+	if !slices.ContainsFunc(expiryorder.Cuts(rule, now), isLong) { // as a rule, and quickly told
+		return true
+	}
+	_, trail := mostDue(order, rule, now)
 	return trail < s.Limits.Trail
 }
 

@@ -49,6 +49,10 @@ func TestRoundTrips(t *testing.T) {
 		apart = append(apart, fmt.Sprintf("{_id: %d, m: %d, text: '%s'}", i, i*37%1000, strings.Repeat("x", 100)))
 	}
 	run(h, "{insert: 'apart', documents: ["+strings.Join(apart, ", ")+"]}")
+	run(h, "{createIndexes: 'long', indexes: [{key: {m: 1}, name: 'm'}]}")
+	for i := range 20 { // of which each has parts
+		run(h, fmt.Sprintf("{insert: 'long', documents: [{_id: %d, m: %d, text: '%s'}]}", i, i*7%20, strings.Repeat("x", 300<<10)))
+	}
 	run(h, "{create: 'clustered', clusteredIndex: {key: {_id: 1}, unique: true}}")
 	run(h, "{insert: 'clustered', documents: ["+strings.Join(documents, ", ")+"]}")
 	if err := filled.Close(); err != nil {
@@ -84,6 +88,7 @@ func TestRoundTrips(t *testing.T) {
 		{"1 of 10 by an index", "{find: 'apart', filter: {m: {$in: [402, 421, 504, 611, 702, 756, 814, 821, 911, 991]}}, limit: 1}", 2, 0, 2},
 		{"3 of 10 by an index", "{find: 'apart', filter: {m: {$in: [403, 422, 505, 612, 703, 757, 815, 822, 912, 992]}}, limit: 3}", 4, 0, 2},
 		{"100 apart by an index", "{find: 'apart', filter: {m: {$gte: 100, $lt: 200}}, batchSize: 200}", 3, 0, 3},
+		{"20 long ones apart by an index", "{find: 'long', filter: {m: {$gte: 0}}, batchSize: 200}", 46, 0, 46},
 		{"5 apart by an index", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 2, 0, 2},
 		{"5 apart by an index again", "{find: 'apart', filter: {m: {$gte: 300, $lt: 305}}, batchSize: 200}", 1, 0, 1},
 		{"$lookup of 10 by _id", "{aggregate: 'c', cursor: {}, pipeline: [{$match: {n: {$gte: 910, $lt: 920}}}, {$lookup: {from: 'c', as: 'other', localField: 'n', foreignField: '_id'}}]}", 22, 0, 22},

@@ -124,8 +124,9 @@ type Reader interface {
 	GetMany(keys [][]byte) (values [][]byte, err error)
 	// Ahead is for who asks for many keys soon, one after the other: values[i] is the value of keys[i], or stays nil where it is better looked for
 	// then, or the key does not exist. An engine tells what it has at hand; one of which each look costs a round trip looks for the rest, in one.
-	// values has the length of keys and nothing else in it.
-	Ahead(keys, values [][]byte) error
+	// values has the length of keys and nothing else in it. That goes for the first looked of them: where those are as much as is well had at once, the
+	// rest is left for another call, and has no values.
+	Ahead(keys, values [][]byte) (looked int, err error)
 	// Counter returns the sum of what was added to the counter key in this view.
 	Counter(key []byte) (int64, error)
 	// NewIter returns an iterator that stands before its first position; Close it. A transaction's iterator walks what the

@@ -39,7 +39,7 @@ func (a *entriesAhead) fill(c *IndexCursor) bool {
 	}
 	if most := want; a.first > 0 {
 		want = min(want, a.first)
-		if a.first = want * aheadGrowth; a.first >= most || most < MaxAhead {
+		if a.first = want * aheadGrowth; a.first >= most {
 			a.first = 0
 		}
 	}

@@ -28,8 +28,8 @@ const MaxAhead = 16
 // MostAhead is how many records can be looked up ahead at once.
 func (r *Reader) MostAhead() int { return max(MaxAhead, r.view.store.can.Ahead) }
 
-// LookAhead makes a have of the records with ids, MostAhead at most, what is in memory or costs as much one by one as together; where looks cost a round
-// trip the last may be left out. They will be asked for in that order.
+// LookAhead makes a have of the records with ids, MostAhead at most, what is in memory or costs as much one by one as together; the last are left
+// out where the engine does not look for so much at once (kv.Reader.Ahead). They will be asked for in that order.
 func (r *Reader) LookAhead(a *Ahead, ids []RecordID) error {
 	a.n, a.next, a.buf, a.txn = len(ids), 0, a.buf[:0], nil
 	switch {
@@ -46,13 +46,9 @@ func (r *Reader) LookAhead(a *Ahead, ids []RecordID) error {
 		a.buf = layout.RecordKey(a.buf, r.c.ID, id)
 		a.keys[i], a.values[i] = a.buf[start:len(a.buf):len(a.buf)], nil
 	}
-	if err := r.view.reader.Ahead(a.keys[:a.n], a.values[:a.n]); err != nil {
+	looked, err := r.view.reader.Ahead(a.keys[:a.n], a.values[:a.n])
+	if a.n = looked; err != nil {
 		return fmt.Errorf("storage: get records of %s: %w", r.c.NS, err)
-	}
-	if r.MostAhead() > MaxAhead {
-		for a.n > 1 && a.values[a.n-1] == nil {
-			a.n--
-		}
 	}
 	for i, value := range a.values[:a.n] {
 		id := RecordID(a.keys[i][layout.TableLength:]) // bytes of its own

@@ -141,7 +141,11 @@ func Start(ctx context.Context, root string, o Options) (*Cluster, error) {
 	c.tikv = given["store"] != ""
 	for name, p := range programs() {
 		if given[name] != "" {
-			c.programs[name] = given[name]
+			path, err := filepath.Abs(given[name])
+			if err != nil {
+				return nil, err
+			}
+			c.programs[name] = path
 			continue
 		}
 		path, err := build(ctx, root, p, o.Log)

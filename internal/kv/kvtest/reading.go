@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -53,7 +54,11 @@ func checkGetMany(t *testing.T, s *Store) {
 				t.Fatalf("%d values for %d keys", len(values), len(keys))
 			}
 			ahead := make([][]byte, len(keys))
-			noError(t, r.Ahead(keys, ahead))
+			looked, err := r.Ahead(keys, ahead)
+			noError(t, err)
+			if looked > len(keys) || looked == 0 && len(keys) > 0 || slices.ContainsFunc(ahead[looked:], func(v []byte) bool { return v != nil }) {
+				t.Fatalf("of %d keys %d were looked for, and others have values", len(keys), looked)
+			}
 			for i, key := range keys {
 				want, err := r.Get(key)
 				if ahead[i] != nil && (err != nil || !bytes.Equal(ahead[i], want)) {

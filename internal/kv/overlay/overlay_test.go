@@ -20,7 +20,7 @@ type broken struct{}
 func (broken) Get([]byte) ([]byte, error)                  { return nil, errDisk }
 func (broken) Probe([]byte) ([]byte, error)                { return nil, errDisk }
 func (broken) GetMany([][]byte) ([][]byte, error)          { return nil, errDisk }
-func (broken) Ahead(_, _ [][]byte) error                   { return nil }
+func (broken) Ahead(_, _ [][]byte) (int, error)            { return 0, errDisk }
 func (broken) Counter([]byte) (int64, error)               { return 0, errDisk }
 func (broken) NewIter(kv.IterOptions) (kv.Iterator, error) { return &brokenIter{}, nil }
 

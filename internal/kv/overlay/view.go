@@ -57,7 +57,7 @@ func (v *View) GetMany(keys [][]byte) ([][]byte, error) {
 }
 
 // Ahead is kv.Reader's. It tells nothing of what was written, which is at hand.
-func (v *View) Ahead(keys, values [][]byte) error {
+func (v *View) Ahead(keys, values [][]byte) (looked int, err error) {
 	if v.Len() == 0 {
 		return v.Snapshot.Ahead(keys, values)
 	}
@@ -69,16 +69,19 @@ func (v *View) Ahead(keys, values [][]byte) error {
 		}
 	}
 	if len(below) == 0 {
-		return nil
+		return len(keys), nil
 	}
 	found := make([][]byte, len(below))
-	if err := v.Snapshot.Ahead(below, found); err != nil {
-		return err
+	if looked, err = v.Snapshot.Ahead(below, found); err != nil {
+		return 0, err
 	}
-	for i, place := range places {
+	for i, place := range places[:looked] {
 		values[place] = found[i]
 	}
-	return nil
+	if looked < len(below) {
+		return places[looked], nil
+	}
+	return len(keys), nil
 }
 
 // Counter is kv.Reader's.

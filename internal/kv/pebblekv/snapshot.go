@@ -82,9 +82,9 @@ func done(c io.Closer) error {
 	return nil
 }
 
-func (s *snapshot) Ahead(keys, values [][]byte) error {
+func (s *snapshot) Ahead(keys, values [][]byte) (int, error) {
 	s.rows.GetMany(keys, values, s.view.at)
-	return nil
+	return len(keys), nil
 }
 
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {

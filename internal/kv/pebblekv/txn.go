@@ -99,10 +99,12 @@ func (t *txn) look() *snapshot {
 // blind is what a transaction without a snapshot reads, which takes one.
 type blind txn
 
-func (b *blind) Get(key []byte) ([]byte, error)                { return (*txn)(b).look().Get(key) }
-func (b *blind) Probe(key []byte) ([]byte, error)              { return (*txn)(b).look().Probe(key) }
-func (b *blind) GetMany(keys [][]byte) ([][]byte, error)       { return (*txn)(b).look().GetMany(keys) }
-func (b *blind) Ahead(keys, values [][]byte) error             { return (*txn)(b).look().Ahead(keys, values) }
+func (b *blind) Get(key []byte) ([]byte, error)          { return (*txn)(b).look().Get(key) }
+func (b *blind) Probe(key []byte) ([]byte, error)        { return (*txn)(b).look().Probe(key) }
+func (b *blind) GetMany(keys [][]byte) ([][]byte, error) { return (*txn)(b).look().GetMany(keys) }
+func (b *blind) Ahead(keys, values [][]byte) (int, error) {
+	return (*txn)(b).look().Ahead(keys, values)
+}
 func (b *blind) Counter(key []byte) (int64, error)             { return (*txn)(b).look().Counter(key) }
 func (b *blind) NewIter(o kv.IterOptions) (kv.Iterator, error) { return (*txn)(b).look().NewIter(o) }
 

@@ -46,8 +46,8 @@ func TestAheadAsksOnce(t *testing.T) {
 		}
 		values := make([][]byte, len(keys))
 		trips.Take()
-		if err := s.Ahead(keys, values); err != nil {
-			t.Fatal(err)
+		if looked, err := s.Ahead(keys, values); err != nil || looked != len(keys) {
+			t.Fatal(looked, err)
 		}
 		if asked, _ := trips.Take(); asked < want.of || asked > want.most {
 			t.Errorf("%d requests, want %d", asked, want.most)
@@ -109,7 +109,8 @@ func TestAheadOfLongValues(t *testing.T) {
 	for begin := 0; begin < len(keys); {
 		values := make([][]byte, len(keys)-begin)
 		trips.Take()
-		if err := s.Ahead(keys[begin:], values); err != nil {
+		looked, err := s.Ahead(keys[begin:], values)
+		if err != nil {
 			t.Fatal(err)
 		}
 		asked, _ := trips.Take()
@@ -120,7 +121,7 @@ func TestAheadOfLongValues(t *testing.T) {
 			}
 			n++
 		}
-		if asked != 1 || n == 0 || n > 50 || slices.ContainsFunc(values[n:], func(v []byte) bool { return v != nil }) {
+		if asked != 1 || n != looked || n == 0 || n > 50 || slices.ContainsFunc(values[n:], func(v []byte) bool { return v != nil }) {
 			t.Fatalf("from %d on: %d requests, %d values, and others behind them", begin, asked, n)
 		}
 		begin += n

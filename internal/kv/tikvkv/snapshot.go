@@ -230,23 +230,22 @@ func (s *snapshot) Probe(key []byte) ([]byte, error) { return s.Get(key) }
 const maxAhead = 128
 
 // Ahead is kv.Reader's. It leaves values that have parts to those who ask for them: many would be too much memory at once. One that is damaged
-// they meet too. Of what is missing it looks for the first, about as much as one answer holds; whatever lies behind those is left out.
-func (s *snapshot) Ahead(keys, values [][]byte) error {
+// they meet too. It looks for about as much as one answer holds.
+func (s *snapshot) Ahead(keys, values [][]byte) (looked int, err error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
 	rows := s.engine.commits.rows
 	rows.GetMany(keys, values, s.view.sequence)
-	if len(keys) > 0 {
-		most := s.engine.lengths.atOnce(s.engine.space, s.engine.space.pair(keys[0]))
-		for i := range values {
-			if values[i] == nil {
-				if most--; most < 0 {
-					clear(values[i:])
-					keys, values = keys[:i], values[:i]
-					break
-				}
-			}
+	most := s.engine.lengths.atOnce(s.engine.space, s.engine.space.pair(keys[0]))
+	for looked < len(keys) && (values[looked] != nil || most > 0) {
+		if values[looked] == nil {
+			most--
 		}
+		looked++
 	}
-	return s.eachMissing(keys, values, func(i int, stored []byte) error {
+	clear(values[looked:])
+	return looked, s.eachMissing(keys[:looked], values[:looked], func(i int, stored []byte) error {
 		value, parts, err := decodeValue(stored)
 		if err != nil || parts > 0 {
 			return nil

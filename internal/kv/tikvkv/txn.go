@@ -172,10 +172,10 @@ func (b *blind) GetMany(keys [][]byte) ([][]byte, error) {
 	return r.GetMany(keys)
 }
 
-func (b *blind) Ahead(keys, values [][]byte) error {
+func (b *blind) Ahead(keys, values [][]byte) (int, error) {
 	r, err := b.reader()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	return r.Ahead(keys, values)
 }

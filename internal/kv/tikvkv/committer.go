@@ -18,7 +18,6 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/claims"
 	"github.com/ebbdb/ebb/internal/kv/rangetombstone"
-	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
 // committer orders commits and writes them, one group at a time: all that came while the group before was on its way. A group is one optimistic
@@ -43,7 +42,6 @@ type committer struct {
 	engine *Engine
 	clock  clock.Clock
 	log    *slog.Logger
-	rows   *rowcache.Cache
 
 	// turn is held while a group is written. It guards what follows.
 	turn     turn
@@ -110,8 +108,8 @@ type pending struct {
 // noTransaction is when what is written outside of transactions began: it has read nothing, and is in conflict with nobody.
 const noTransaction = math.MaxUint64
 
-func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64) *committer {
-	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, turn: newTurn(), counters: map[string]int64{},
+func newCommitter(e *Engine, number uint64, millis int64) *committer {
+	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, turn: newTurn(), counters: map[string]int64{},
 		wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	c.mu.claims = claims.New()
 	c.mu.number, c.mu.time = number, millis
@@ -426,13 +424,13 @@ func (c *committer) stamp(p *pending, g *group) {
 func (c *committer) note(p *pending, sequence uint64) {
 	ranges := p.Ranges()
 	for _, r := range ranges {
-		c.rows.ChangeRange(r, sequence)
+		c.engine.rows.ChangeRange(r, sequence)
 	}
 	note := func(op kv.Op) {
 		if op.Cached {
-			c.rows.Write(op.Key, op.Value, sequence)
+			c.engine.rows.Write(op.Key, op.Value, sequence)
 		} else {
-			c.rows.Change(op.Key, sequence)
+			c.engine.rows.Change(op.Key, sequence)
 		}
 	}
 	p.Each(note)
@@ -534,7 +532,7 @@ func (g *group) findParts(t *transaction.KVTxn) (err error) {
 	var keys [][]byte
 	g.each(func(_ *pending, op kv.Op) { keys = append(keys, op.Key) })
 	g.shortened = 0
-	g.parts, err = e.at(t).partsOf(keys)
+	g.parts, err = e.partsOf(e.at(t), keys)
 	return err
 }
 

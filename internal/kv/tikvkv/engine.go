@@ -34,7 +34,6 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
 // Options of an engine; the zero value of each field is its default.
@@ -89,28 +88,17 @@ func (o Options) withDefaults() Options {
 
 // Engine is a kv.Engine over one keyspace of a TiKV cluster.
 type Engine struct {
-	options Options
-	space   keyspace
-	store   *tikv.KVStore
-	ctx     context.Context // ends when the engine is closed
-	cancel  context.CancelFunc
+	reads
 	lease   *lease
-	views   views
 	open    openTxns
-	lengths lengths
 	longs   *longKeys
 	commits *committer
 	// reclaims removes what is deleted in ranges.
 	reclaims *reclaimer
-	closed   atomic.Bool
 	failed   atomic.Bool
-	waits    atomic.Int64  // see Waits
 	keeper   chan struct{} // closed when the goroutine that keeps the lease has ended
 	collects chan struct{} // closed when the one has ended by which the cluster lets go of what is not needed
 }
-
-// Waits is how often somebody who reads has waited for the cluster since the engine was opened: once for requests that are under way side by side.
-func (e *Engine) Waits() int64 { return e.waits.Load() }
 
 var _ kv.Engine = (*Engine)(nil)
 
@@ -134,9 +122,8 @@ func OpenStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 }
 
 func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, error) {
-	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, longs: newLongKeys(), keeper: make(chan struct{}), collects: make(chan struct{})}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.views.open, e.lengths.mean = map[view]int{}, map[string]int{}
+	e := &Engine{longs: newLongKeys(), keeper: make(chan struct{}), collects: make(chan struct{})}
+	e.init(store, o, func() error { return e.lease.held() })
 	e.lease = &lease{store: store, space: e.space, clock: o.Clock, log: o.Logger, ctx: e.ctx, me: Holder{rand.Text(), o.Name, o.Address}, term: o.Term}
 	e.lease.mu.changed, e.lease.commit = make(chan struct{}), e.lease.commitOnce
 	unlink := context.AfterFunc(ctx, e.cancel)
@@ -146,17 +133,18 @@ func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 	}
 	if err != nil {
 		e.cancel()
+		e.rows.Close()
 		return nil, errors.Join(err, store.Close())
 	}
 	e.views.publish(view{ts: got.ts})
-	e.commits = newCommitter(e, rowcache.NewFavouringShort(o.RowCacheBytes), got.last.number, got.last.millis)
+	e.commits = newCommitter(e, got.last.number, got.last.millis)
 	e.reclaims = newReclaimer(e, got.outside)
 	go e.keep() // what is read now may take longer than the lease lasts
 	if err := e.load(); err != nil {
 		err = errors.Join(err, e.lease.giveBack())
 		e.cancel()
 		<-e.keeper
-		e.commits.rows.Close()
+		e.rows.Close()
 		return nil, errors.Join(err, store.Close())
 	}
 	go e.commits.run()
@@ -234,22 +222,13 @@ func (e *Engine) Capabilities() kv.Capabilities {
 	return kv.Capabilities{Counters: true, RangeDeletes: true, SoleWriter: true, Groups: true, Ahead: maxAhead, MaxTxnBytes: MaxTxnBytes}
 }
 
-// Snapshot is kv.Engine's.
-func (e *Engine) Snapshot() (kv.Snapshot, error) {
-	s, err := e.look()
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // Still is kv.Engine's. It waits for the group that is on its way, no longer than for a read.
 func (e *Engine) Still(ctx context.Context, look func()) (kv.Snapshot, error) {
-	reads := &snapshot{engine: e, ctx: ctx}
-	limited, cancel := reads.readContext()
+	waits := &snapshot{of: &e.reads, ctx: ctx}
+	limited, cancel := waits.readContext()
 	defer cancel()
 	if err := e.commits.turn.LockWithin(limited); err != nil {
-		return nil, reads.failed(limited, "a commit is on its way", err)
+		return nil, waits.failed(limited, "a commit is on its way", err)
 	}
 	defer e.commits.turn.Unlock()
 	look()
@@ -404,7 +383,7 @@ func (e *Engine) Close() error {
 	<-e.reclaims.stopped
 	<-e.keeper
 	<-e.collects
-	e.commits.rows.Close()
+	e.rows.Close()
 	if err = errors.Join(err, e.store.Close()); err != nil {
 		return fmt.Errorf("tikvkv: close: %w", err)
 	}

@@ -26,7 +26,7 @@ func TestGather(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			still := clock.NewFake(time.Unix(0, 0))
-			c := newCommitter(&Engine{options: Options{Clock: still}.withDefaults()}, nil, 0, 0)
+			c := newCommitter(&Engine{reads: reads{options: Options{Clock: still}.withDefaults()}}, 0, 0)
 			add := func(n int) {
 				for range n {
 					if err := c.enqueue(&pending{Commit: &kv.Commit{Writes: &kv.WriteList{}}, done: make(chan struct{})}); err != nil {

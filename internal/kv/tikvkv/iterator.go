@@ -73,8 +73,8 @@ const (
 
 func newIterator(s *snapshot, o kv.IterOptions) *iterator {
 	it := &iterator{s: s}
-	it.from, it.to = s.engine.space.bounds(o.Lower, o.Upper)
-	it.batch = s.engine.lengths.first(s.engine.space, it.from)
+	it.from, it.to = s.of.space.bounds(o.Lower, o.Upper)
+	it.batch = s.of.lengths.first(s.of.space, it.from)
 	return it
 }
 
@@ -83,11 +83,11 @@ func (it *iterator) First() bool { return it.seekGE(it.from) }
 func (it *iterator) Last() bool { return it.seekLT(it.to) }
 
 func (it *iterator) SeekGE(key []byte) bool {
-	return it.seekGE(largest(it.s.engine.space.bound(key), it.from))
+	return it.seekGE(largest(it.s.of.space.bound(key), it.from))
 }
 
 func (it *iterator) SeekLT(key []byte) bool {
-	return it.seekLT(smallest(it.s.engine.space.bound(key), it.to))
+	return it.seekLT(smallest(it.s.of.space.bound(key), it.to))
 }
 
 func largest(a, b []byte) []byte {
@@ -138,7 +138,7 @@ func (it *iterator) grow() { it.batch = min(it.batch*batchGrowth, maxBatch) }
 func (it *iterator) Ahead(keys [][]byte, back bool) {
 	var wanted [][]byte
 	for _, key := range keys[:min(len(keys), maxStretches)] {
-		key = smallest(largest(it.s.engine.space.bound(key), it.from), it.to)
+		key = smallest(largest(it.s.of.space.bound(key), it.from), it.to)
 		if back && !it.hasBefore(key) || !back && !it.has(key) {
 			wanted = append(wanted, key)
 		}
@@ -146,8 +146,8 @@ func (it *iterator) Ahead(keys [][]byte, back bool) {
 	if len(wanted) < 2 || it.err != nil { // one is looked for as well when it is sought
 		return
 	}
-	n := max(it.s.engine.lengths.first(it.s.engine.space, it.from)/len(wanted), leastOfMany)
-	it.s.engine.waits.Add(1)
+	n := max(it.s.of.lengths.first(it.s.of.space, it.from)/len(wanted), leastOfMany)
+	it.s.of.waits.Add(1)
 	found, failed := make([]stretch, len(wanted)), make([]error, len(wanted))
 	var all sync.WaitGroup
 	for i, key := range wanted {
@@ -222,7 +222,7 @@ func (it *iterator) fetch(key []byte, look func(key []byte, n int) (s stretch, c
 	if it.err != nil {
 		return false
 	}
-	it.s.engine.waits.Add(1)
+	it.s.of.waits.Add(1)
 	found, cut, err := look(key, it.batch)
 	if err != nil && it.batch > firstBatch && !errors.Is(err, context.DeadlineExceeded) && (it.s.ctx == nil || it.s.ctx.Err() == nil) {
 		it.batch = firstBatch
@@ -304,7 +304,7 @@ func (it *iterator) take(key []byte, n int, begin func(*txnsnapshot.KVSnapshot) 
 	if err != nil {
 		return nil, false, err
 	}
-	n = it.s.engine.lengths.limit(it.s.engine.space, key, n)
+	n = it.s.of.lengths.limit(it.s.of.space, key, n)
 	r.SetScanBatchSize(n)
 	pairs, err = bounded(it.s, func() ([]pair, error) { return scanPairs(n, func() (stored, error) { return begin(r) }) })
 	if err != nil {
@@ -315,7 +315,7 @@ func (it *iterator) take(key []byte, n int, begin func(*txnsnapshot.KVSnapshot) 
 		size += len(p.value)
 	}
 	if len(pairs) > 0 {
-		it.s.engine.lengths.note(it.s.engine.space, pairs[0].key, size/len(pairs))
+		it.s.of.lengths.note(it.s.of.space, pairs[0].key, size/len(pairs))
 	}
 	return pairs, len(pairs) == n, nil
 }
@@ -345,7 +345,7 @@ func (it *iterator) Key() []byte {
 	if it.state != placed {
 		return nil
 	}
-	return it.pairs[it.at].key[len(it.s.engine.space.first):]
+	return it.pairs[it.at].key[len(it.s.of.space.first):]
 }
 
 func (it *iterator) Value() ([]byte, error) {

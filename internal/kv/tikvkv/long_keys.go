@@ -177,11 +177,11 @@ func (l *learner) learn(ctx context.Context) (more bool, err error) {
 }
 
 // partsOf is in how many parts the values of keys lie, of those that lie in any. A key that is not to be seen any more may have some.
-func (s *snapshot) partsOf(keys [][]byte) (map[string]int, error) {
-	space := s.engine.space
+func (e *Engine) partsOf(s *snapshot, keys [][]byte) (map[string]int, error) {
+	space := e.space
 	var asked [][]byte
 	for _, key := range keys {
-		if s.engine.longs.may(key) {
+		if e.longs.may(key) {
 			asked = append(asked, space.pair(key))
 		}
 	}
@@ -196,7 +196,7 @@ func (s *snapshot) partsOf(keys [][]byte) (map[string]int, error) {
 	}
 	for len(asked) > 0 { // one table after the other, since how many are asked for at once goes by how long a table's values are
 		n := 1
-		for table := s.engine.lengths.table(space, asked[0]); n < len(asked) && s.engine.lengths.table(space, asked[n]) == table; n++ {
+		for table := e.lengths.table(space, asked[0]); n < len(asked) && e.lengths.table(space, asked[n]) == table; n++ {
 		}
 		if err := s.fetchEach(asked[:n], take); err != nil {
 			return nil, err

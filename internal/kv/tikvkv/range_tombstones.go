@@ -53,13 +53,13 @@ func (k keyspace) putTombstones(t *transaction.KVTxn, before, after *rangetombst
 }
 
 // readTombstones are those that are stored.
-func (e *Engine) readTombstones() (*rangetombstone.Set, error) {
-	r := e.store.GetSnapshot(e.views.time())
-	r.SetScanBatchSize(maxBatch)
-	scan, err := r.Iter(e.space.in(rangeArea), e.space.in(rangeArea+1))
+func (r *reads) readTombstones() (*rangetombstone.Set, error) {
+	stored := r.store.GetSnapshot(r.views.time())
+	stored.SetScanBatchSize(maxBatch)
+	scan, err := stored.Iter(r.space.in(rangeArea), r.space.in(rangeArea+1))
 	var all []rangetombstone.Tombstone
 	for ; err == nil && scan.Valid(); err = scan.Next() {
-		one, err := e.space.decodeTombstone(scan.Key(), scan.Value())
+		one, err := r.space.decodeTombstone(scan.Key(), scan.Value())
 		if err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func (r *reclaimer) remove(t *transaction.KVTxn, h *hidden) (long int, err error
 	}
 	at := e.at(t)
 	at.Within(r.ctx)
-	parts, err := at.partsOf(keys)
+	parts, err := e.partsOf(at, keys)
 	if err != nil {
 		return 0, err
 	}

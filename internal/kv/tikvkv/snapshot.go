@@ -17,7 +17,7 @@ import (
 
 // snapshot is a kv.Snapshot.
 type snapshot struct {
-	engine *Engine
+	of     *reads
 	view   view
 	ctx    context.Context // of who reads; nil: it has none
 	closed atomic.Bool
@@ -28,28 +28,17 @@ func (s *snapshot) Within(ctx context.Context) { s.ctx = ctx }
 
 var errSnapshotClosed = errors.New("tikvkv: the snapshot is closed already")
 
-// look is the youngest view.
-func (e *Engine) look() (*snapshot, error) {
-	if e.closed.Load() {
-		return nil, kv.ErrClosed
-	}
-	if err := e.lease.held(); err != nil {
-		return nil, unavailable(err)
-	}
-	return &snapshot{engine: e, view: e.views.acquire()}, nil
-}
-
 // at is what is stored when a transaction of TiKV began, whatever hides it.
-func (e *Engine) at(t *transaction.KVTxn) *snapshot {
-	return &snapshot{engine: e, view: view{ts: t.StartTS()}}
+func (r *reads) at(t *transaction.KVTxn) *snapshot {
+	return &snapshot{of: r, view: view{ts: t.StartTS()}}
 }
 
 // read is TiKV's snapshot. It is made anew for each read, because it keeps all that it has read.
 func (s *snapshot) read() (*txnsnapshot.KVSnapshot, error) {
-	if s.engine.views.isGone(s.view) {
+	if s.of.views.isGone(s.view) {
 		return nil, errTooOld
 	}
-	r := s.engine.store.GetSnapshot(s.view.ts)
+	r := s.of.store.GetSnapshot(s.view.ts)
 	r.SetKVReadTimeout(answerTime)
 	return r, nil
 }
@@ -63,7 +52,7 @@ const (
 
 // readContext ends after readTime, with the engine, or with who reads.
 func (s *snapshot) readContext() (context.Context, context.CancelFunc) {
-	e := s.engine
+	e := s.of
 	if s.ctx == nil {
 		return withLimit(e.ctx, e.options.Clock, readTime)
 	}
@@ -129,7 +118,7 @@ func (s *snapshot) fetch(stored []byte) ([]byte, error) {
 	}
 	ctx, cancel := s.readContext()
 	defer cancel()
-	s.engine.waits.Add(1)
+	s.of.waits.Add(1)
 	entry, err := r.Get(ctx, stored)
 	switch {
 	case tikverr.IsErrNotFound(err):
@@ -180,8 +169,8 @@ func (s *snapshot) fetchEach(stored [][]byte, take func(key string, value []byte
 	ctx, cancel := s.readContext()
 	defer cancel()
 	for len(stored) > 0 {
-		n := min(len(stored), s.engine.lengths.atOnce(s.engine.space, stored[0]))
-		s.engine.waits.Add(1)
+		n := min(len(stored), s.of.lengths.atOnce(s.of.space, stored[0]))
+		s.of.waits.Add(1)
 		entries, err := r.BatchGet(ctx, stored[:n])
 		if err != nil {
 			return s.failed(ctx, "get many", err)
@@ -192,7 +181,7 @@ func (s *snapshot) fetchEach(stored [][]byte, take func(key string, value []byte
 			size += len(entry.Value)
 		}
 		if len(entries) > 0 {
-			s.engine.lengths.note(s.engine.space, stored[0], size/len(entries))
+			s.of.lengths.note(s.of.space, stored[0], size/len(entries))
 		}
 		stored = stored[n:]
 	}
@@ -201,7 +190,7 @@ func (s *snapshot) fetchEach(stored [][]byte, take func(key string, value []byte
 
 // Get is kv.Reader's.
 func (s *snapshot) Get(key []byte) ([]byte, error) {
-	rows := s.engine.commits.rows
+	rows := s.of.rows
 	hash := rows.Hash(key)
 	if value, ok := rows.Get(hash, key, s.view.sequence); ok {
 		return value, nil
@@ -209,7 +198,7 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 	if len(key) > maxKeyBytes {
 		return nil, kv.ErrNotFound
 	}
-	stored, err := s.fetch(s.engine.space.pair(key))
+	stored, err := s.fetch(s.of.space.pair(key))
 	if err != nil {
 		return nil, err
 	}
@@ -235,9 +224,9 @@ func (s *snapshot) Ahead(keys, values [][]byte) (looked int, err error) {
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	rows := s.engine.commits.rows
+	rows := s.of.rows
 	rows.GetMany(keys, values, s.view.sequence)
-	most := s.engine.lengths.atOnce(s.engine.space, s.engine.space.pair(keys[0]))
+	most := s.of.lengths.atOnce(s.of.space, s.of.space.pair(keys[0]))
 	for looked < len(keys) && (values[looked] != nil || most > 0) {
 		if values[looked] == nil {
 			most--
@@ -261,7 +250,7 @@ func (s *snapshot) Ahead(keys, values [][]byte) (looked int, err error) {
 // GetMany is kv.Reader's: one request for each region that has any of the keys.
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
-	s.engine.commits.rows.GetMany(keys, values, s.view.sequence)
+	s.of.rows.GetMany(keys, values, s.view.sequence)
 	err := s.eachMissing(keys, values, func(i int, stored []byte) (err error) {
 		values[i], err = s.decode(keys[i], stored)
 		return err
@@ -280,7 +269,7 @@ func (s *snapshot) eachMissing(keys, values [][]byte, visit func(i int, stored [
 		if values[i] != nil || len(key) > maxKeyBytes {
 			continue
 		}
-		missing, places = append(missing, s.engine.space.pair(key)), append(places, i)
+		missing, places = append(missing, s.of.space.pair(key)), append(places, i)
 	}
 	if len(missing) == 0 {
 		return nil
@@ -307,7 +296,7 @@ func (s *snapshot) decode(key, stored []byte) ([]byte, error) {
 	}
 	parts := make([][]byte, n)
 	for i := range parts {
-		parts[i] = s.engine.space.part(key, i)
+		parts[i] = s.of.space.part(key, i)
 	}
 	found, err := s.fetchRaw(parts)
 	if err != nil {
@@ -325,7 +314,7 @@ func (s *snapshot) decode(key, stored []byte) ([]byte, error) {
 
 // Counter is kv.Reader's.
 func (s *snapshot) Counter(key []byte) (int64, error) {
-	stored, err := s.fetch(s.engine.space.pair(key))
+	stored, err := s.fetch(s.of.space.pair(key))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 0, nil
@@ -342,8 +331,8 @@ func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) { return newIt
 func (s *snapshot) Share() kv.Snapshot { return s.share() }
 
 func (s *snapshot) share() *snapshot {
-	s.engine.views.share(s.view)
-	return &snapshot{engine: s.engine, view: s.view}
+	s.of.views.share(s.view)
+	return &snapshot{of: s.of, view: s.view}
 }
 
 // Close is kv.Snapshot's.
@@ -351,6 +340,6 @@ func (s *snapshot) Close() error {
 	if !s.closed.CompareAndSwap(false, true) {
 		return errSnapshotClosed
 	}
-	s.engine.views.release(s.view)
+	s.of.views.release(s.view)
 	return nil
 }

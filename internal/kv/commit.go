@@ -29,6 +29,8 @@ type Meaning interface {
 	AppendBinary(dst []byte) ([]byte, error)
 	// Alone says that no other Commit may be on its way, ordered and not yet visible, while this one is.
 	Alone() bool
+	// Needs says whether those who get the bytes read the value that the Commit sets at a key with them.
+	Needs(key []byte) bool
 }
 
 // EncodedMeaning is a Meaning that came as bytes.
@@ -39,6 +41,9 @@ func (m EncodedMeaning) AppendBinary(dst []byte) ([]byte, error) { return append
 
 // Alone is Meaning's. It is not asked for: what comes as bytes was ordered elsewhere.
 func (m EncodedMeaning) Alone() bool { return true }
+
+// Needs is Meaning's: it may be any.
+func (m EncodedMeaning) Needs([]byte) bool { return true }
 
 // Writes are what a transaction changes. The ranges come first: what is set or added in them stays.
 type Writes interface {

@@ -393,7 +393,7 @@ func (c *committer) order(all []*pending) *group {
 			c.observer.Ordered(p.Commit)
 		}
 		c.mu.claims.Record(g.sequence, p.Claims())
-		c.note(p, g.sequence)
+		noteRows(c.engine.rows, p.Commit, g.sequence)
 		g.add(p)
 	}
 	c.mu.time = g.millis
@@ -418,25 +418,6 @@ func (c *committer) stamp(p *pending, g *group) {
 	}
 	g.millis = max(now, g.millis)
 	p.Number, p.Time = g.number, g.millis
-}
-
-// note tells the row cache what is about to be written.
-func (c *committer) note(p *pending, sequence uint64) {
-	ranges := p.Ranges()
-	for _, r := range ranges {
-		c.engine.rows.ChangeRange(r, sequence)
-	}
-	note := func(op kv.Op) {
-		if op.Cached {
-			c.engine.rows.Write(op.Key, op.Value, sequence)
-		} else {
-			c.engine.rows.Change(op.Key, sequence)
-		}
-	}
-	p.Each(note)
-	for _, op := range p.Stamped {
-		note(op)
-	}
 }
 
 // add adds up the counters of a commit, and notes what it deletes in ranges and what it writes in those of tombstones.
@@ -578,6 +559,9 @@ func (g *group) put(t *transaction.KVTxn, number uint64, op kv.Op) error {
 
 // finish makes a group visible.
 func (c *committer) finish(g *group, v view) {
+	if len(g.commits) > 0 || g.tombstones != c.tombstones {
+		c.tell(g, v.ts)
+	}
 	for _, p := range g.commits {
 		for _, r := range p.Ranges() { // of which all is deleted, and nothing else is in the group
 			maps.DeleteFunc(c.counters, func(key string, _ int64) bool { return r.Contains([]byte(key)) })

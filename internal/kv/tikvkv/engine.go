@@ -93,6 +93,7 @@ type Engine struct {
 	open    openTxns
 	longs   *longKeys
 	commits *committer
+	feed    feed
 	// reclaims removes what is deleted in ranges.
 	reclaims *reclaimer
 	failed   atomic.Bool
@@ -137,6 +138,7 @@ func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 		return nil, errors.Join(err, store.Close())
 	}
 	e.views.publish(view{ts: got.ts})
+	e.feed.begin(got.ts, got.last.number, got.last.millis)
 	e.commits = newCommitter(e, got.last.number, got.last.millis)
 	e.reclaims = newReclaimer(e, got.outside)
 	go e.keep() // what is read now may take longer than the lease lasts
@@ -197,7 +199,9 @@ func (e *Engine) refresh(sequence, ts uint64) {
 		return
 	}
 	defer e.commits.turn.Unlock()
-	e.views.refresh(sequence, ts)
+	if e.views.refresh(sequence, ts) {
+		e.feed.refresh(ts)
+	}
 }
 
 // lose is for one whose keyspace another server has.

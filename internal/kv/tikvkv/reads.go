@@ -56,3 +56,21 @@ func (r *reads) Snapshot() (kv.Snapshot, error) {
 	}
 	return s, nil
 }
+
+// noteRows tells a row cache what a Commit writes, before anybody sees that.
+func noteRows(rows *rowcache.Cache, c *kv.Commit, sequence uint64) {
+	for _, r := range c.Ranges() {
+		rows.ChangeRange(r, sequence)
+	}
+	note := func(op kv.Op) {
+		if op.Cached {
+			rows.Write(op.Key, op.Value, sequence)
+		} else {
+			rows.Change(op.Key, sequence)
+		}
+	}
+	c.Each(note)
+	for _, op := range c.Stamped {
+		note(op)
+	}
+}

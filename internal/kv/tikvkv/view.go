@@ -29,12 +29,14 @@ func (s *views) publish(v view) {
 }
 
 // refresh gives the same commits a later timestamp, unless another commit has become visible meanwhile.
-func (s *views) refresh(sequence, ts uint64) {
+func (s *views) refresh(sequence, ts uint64) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now.sequence == sequence && s.now.ts < ts {
+	done = s.now.sequence == sequence && s.now.ts < ts
+	if done {
 		s.now.ts = ts
 	}
+	return done
 }
 
 func (s *views) sequence() uint64 {

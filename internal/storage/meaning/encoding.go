@@ -42,6 +42,9 @@ func (m *Meaning) Alone() bool {
 	return false
 }
 
+// Needs is kv.Meaning's.
+func (m *Meaning) Needs(key []byte) bool { return len(key) > 0 && key[0] == layout.MetaPrefix }
+
 // AppendBinary is kv.Meaning's.
 func (m *Meaning) AppendBinary(dst []byte) ([]byte, error) {
 	b := bson.Build()

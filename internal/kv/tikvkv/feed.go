@@ -1,0 +1,307 @@
+package tikvkv
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/rangetombstone"
+)
+
+// feed is what other servers follow this one by (Follower): the groups that became visible lately, each once and in their order. Nobody is told unasked:
+// who wants to read asks what has come since, and knows all that anybody was acknowledged before it asked.
+//
+// It keeps groups as long as somebody has asked lately, up to maxFeedBytes. Who was away for longer begins anew (ErrBehind).
+//
+// A group has the keys of what it writes, and short values alone: what is to be read of the others lies in TiKV.
+//
+// Invariants: places count the groups from one on, without a gap; a group is there before those are told who wait for its commits.
+type feed struct {
+	mu     sync.Mutex // guards the rest, and is held for moments only
+	now    Told       // without groups
+	asked  time.Duration
+	on     bool
+	groups []bson.Doc // of the places up to now.Place
+	bytes  int
+}
+
+// Told is what the server that works on a keyspace tells others: all up to a place, or some of that.
+type Told struct {
+	// Place is that of the last group that is told of, TS a timestamp by which all up to it is read, and nothing behind it.
+	Place, TS uint64
+	// Number and Millis are those of the last commit.
+	Number uint64
+	Millis int64
+	// Groups are those behind the place that was asked for. More says that there are others, and that TS is no timestamp yet.
+	Groups []bson.Doc
+	More   bool
+}
+
+const (
+	// maxFeedBytes is how much is kept, maxFedGroup how large one group may be, and maxTellBytes how much one answer has, or one group that is larger.
+	maxFeedBytes = 32 << 20
+	maxFedGroup  = 4 << 20
+	maxTellBytes = 4 << 20
+	// maxFedValue is how long a value may be that a group has.
+	maxFedValue = 256
+	// feedTime is how long groups are kept for one who has asked.
+	feedTime = 30 * time.Second
+)
+
+// ErrBehind says that it is not known any more what came behind the place that somebody asks from.
+var ErrBehind = errors.New("tikvkv: what came since then is not kept any more")
+
+// Latest is where who follows begins. What comes from then on is kept for it.
+func (e *Engine) Latest() (Told, error) {
+	f := &e.feed
+	f.mu.Lock()
+	f.ask(clock.Monotonic(e.options.Clock))
+	told := f.now
+	f.mu.Unlock()
+	return told, e.mayTell()
+}
+
+// Since is what came behind a place.
+func (e *Engine) Since(place uint64) (Told, error) {
+	told, err := e.feed.since(place, clock.Monotonic(e.options.Clock))
+	if err != nil {
+		return told, err
+	}
+	return told, e.mayTell()
+}
+
+// mayTell says whether nobody else could have committed anything before what is told was looked up.
+func (e *Engine) mayTell() error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	if err := e.held(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// ask has groups be kept. The caller holds mu.
+func (f *feed) ask(now time.Duration) { f.on, f.asked = true, now }
+
+func (f *feed) since(place uint64, now time.Duration) (Told, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ask(now)
+	first := f.now.Place - uint64(len(f.groups)) // the place before the first group that is kept
+	if place < first || place > f.now.Place {
+		return Told{}, ErrBehind
+	}
+	told, size := f.now, 0
+	for _, g := range f.groups[place-first:] {
+		if size += len(g); size > maxTellBytes && len(told.Groups) > 0 {
+			told.More = true
+			break
+		}
+		told.Groups = append(told.Groups, g)
+	}
+	told.Place = place + uint64(len(told.Groups))
+	return told, nil
+}
+
+// begin is called before the first group.
+func (f *feed) begin(ts, number uint64, millis int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = Told{TS: ts, Number: number, Millis: millis}
+}
+
+// refresh gives what there is a later timestamp.
+func (f *feed) refresh(ts uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.TS = max(f.now.TS, ts)
+}
+
+// wants says whether groups are kept at all.
+func (f *feed) wants(now time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.on && now-f.asked > feedTime {
+		f.on = false
+		f.forget()
+	}
+	return f.on
+}
+
+// forget lets go of all groups. The caller holds mu.
+func (f *feed) forget() { f.groups, f.bytes = nil, 0 }
+
+// add is called for each group that becomes visible, nil where nobody wants it, or it cannot be told.
+func (f *feed) add(g bson.Doc, ts, number uint64, millis int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = Told{Place: f.now.Place + 1, TS: ts, Number: number, Millis: millis}
+	if g == nil {
+		f.forget()
+		return
+	}
+	f.groups, f.bytes = append(f.groups, g), f.bytes+len(g)
+	for f.bytes > maxFeedBytes {
+		f.bytes -= len(f.groups[0])
+		f.groups[0] = nil
+		f.groups = f.groups[1:]
+	}
+}
+
+// tell tells others of a group that becomes visible by a timestamp.
+func (c *committer) tell(g *group, ts uint64) {
+	f := &c.engine.feed
+	var told bson.Doc
+	if f.wants(clock.Monotonic(c.clock)) {
+		var err error
+		if told, err = g.encode(ts); err != nil {
+			c.log.Warn("What a commit means could not be told to other servers, which begin anew", "error", err)
+		}
+	}
+	f.add(told, ts, g.number, g.millis)
+}
+
+// The form of a group is a BSON document, so that more can be added: its timestamp; its commits as kv.Commit has them; the range tombstones that are new or
+// different after it, as they are stored and under their keys; and the keys of those that are gone.
+//
+//	ts, commits: [commit], put: [key, tombstone, key, tombstone, …], gone: [key]
+
+// encode is a group as others are told of it; nil where that is too large.
+func (g *group) encode(ts uint64) (bson.Doc, error) {
+	space := g.committer.engine.space
+	b := bson.Build().Int64("ts", int64(ts)).Array("commits")
+	size, n := 0, 0
+	for _, p := range g.commits {
+		encoded, err := shortForm(p.Commit).AppendBinary(nil)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(encoded); size > maxFedGroup {
+			return nil, nil
+		}
+		b.Binary(bson.IndexKey(n), 0, encoded)
+		n++
+	}
+	put, gone := g.tombstones.Changes(g.committer.tombstones)
+	b.End().Array("put")
+	for i, t := range put {
+		key, stored := space.tombstone(t.Start), space.encodeTombstone(t)
+		size += len(key) + len(stored)
+		b.Binary(bson.IndexKey(2*i), 0, key).Binary(bson.IndexKey(2*i+1), 0, stored)
+	}
+	b.End().Array("gone")
+	for i, start := range gone {
+		key := space.tombstone(start)
+		size += len(key)
+		b.Binary(bson.IndexKey(i), 0, key)
+	}
+	if b.End(); size > maxFedGroup {
+		return nil, nil
+	}
+	return b.Doc(), nil
+}
+
+// shortForm is a commit without its long values, but for those without which nobody knows what it means.
+func shortForm(c *kv.Commit) *kv.Commit {
+	short := shortened{c.Writes, c.Meaning}
+	told := &kv.Commit{Number: c.Number, Time: c.Time, Writes: short, Meaning: c.Meaning}
+	for _, op := range c.Stamped {
+		told.Stamped = append(told.Stamped, short.op(op))
+	}
+	return told
+}
+
+// shortened are Writes without such values.
+type shortened struct {
+	kv.Writes
+	meaning kv.Meaning
+}
+
+func (w shortened) Each(f func(kv.Op)) { w.Writes.Each(func(op kv.Op) { f(w.op(op)) }) }
+
+func (w shortened) op(op kv.Op) kv.Op {
+	if len(op.Value) > maxFedValue && (w.meaning == nil || !w.meaning.Needs(op.Key)) {
+		op.Value, op.Cached = nil, false
+	}
+	return op
+}
+
+var errBrokenGroup = errors.New("tikvkv: what another server tells of a group is broken")
+
+// fed is a group as it was told.
+type fed struct {
+	ts      uint64
+	commits []*kv.Commit
+	// tombstones are those after it.
+	tombstones *rangetombstone.Set
+}
+
+// decodeGroup is the inverse of encode, behind what has some tombstones.
+func (k keyspace) decodeGroup(d bson.Doc, before *rangetombstone.Set) (g fed, err error) {
+	ts, commits, put, gone := d.Lookup("ts"), d.Lookup("commits"), d.Lookup("put"), d.Lookup("gone")
+	if ts.Type != bson.TypeInt64 || commits.Type != bson.TypeArray || put.Type != bson.TypeArray || gone.Type != bson.TypeArray {
+		return g, errBrokenGroup
+	}
+	g = fed{ts: uint64(ts.Int64()), tombstones: before}
+	encoded, err := binaries(commits)
+	if err != nil {
+		return g, err
+	}
+	for _, one := range encoded {
+		c, err := kv.DecodeCommit(one)
+		if err != nil {
+			return g, fmt.Errorf("%w: %w", errBrokenGroup, err)
+		}
+		g.commits = append(g.commits, c)
+	}
+	pairs, err := binaries(put)
+	if err != nil {
+		return g, err
+	}
+	keys, err := binaries(gone)
+	if err != nil {
+		return g, err
+	}
+	if len(pairs) == 0 && len(keys) == 0 {
+		return g, nil
+	}
+	after := map[string]rangetombstone.Tombstone{}
+	for _, t := range before.All() {
+		after[string(k.tombstone(t.Start))] = t
+	}
+	for _, key := range keys {
+		delete(after, string(key))
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if len(pairs[i]) <= len(k.root) {
+			return g, errBrokenGroup
+		}
+		if after[string(pairs[i])], err = k.decodeTombstone(pairs[i], pairs[i+1]); err != nil {
+			return g, err
+		}
+	}
+	all := make([]rangetombstone.Tombstone, 0, len(after))
+	for _, t := range after {
+		all = append(all, t)
+	}
+	g.tombstones = rangetombstone.SetOf(all)
+	return g, nil
+}
+
+// binaries are the elements of an array of those.
+func binaries(v bson.Value) (all [][]byte, err error) {
+	for it := v.Doc().Iter(); it.Next(); {
+		e := it.Value()
+		if e.Type != bson.TypeBinary {
+			return nil, errBrokenGroup
+		}
+		_, bytes := e.Binary()
+		all = append(all, bytes)
+	}
+	return all, nil
+}

@@ -189,6 +189,9 @@ func (op *Op) checkMember() error {
 	if op.Replica == nil || op.DB == catalog.LocalDB && !(op.Command.writes() && op.follows()) {
 		return nil
 	}
+	if op.readsBeside {
+		return op.notBeside()
+	}
 	v := op.Replica.View()
 	c := op.Command
 	switch {

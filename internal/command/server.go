@@ -187,6 +187,9 @@ type Server struct {
 	// hashing is full while as many passwords are hashed as may be at once.
 	hashing chan struct{}
 
+	// readsBeside says that another server works on the data, and this one reads (ReadBeside).
+	readsBeside bool
+
 	// failPoints is nil unless the server was started with enableTestCommands.
 	failPoints *FailPoints
 

@@ -125,6 +125,9 @@ func (p *Point) Set(s Setting) (entered int64) {
 	return p.mu.entered
 }
 
+// IsOn says whether the point may do anything.
+func (p *Point) IsOn() bool { return p.active.Load() }
+
 // Enter says whether the point is on for one who is here, and with which data. Who applies says the data is not about is not counted.
 // The data is only read.
 func (p *Point) Enter(applies func(data bson.Doc) bool) (data bson.Doc, on bool) {

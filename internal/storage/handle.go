@@ -107,10 +107,16 @@ func (c Collection) IsTold() bool { return c.store.logs(c.own, c.store.current.L
 func (c Collection) Undetermined() error { return undetermined([]*collection{c.own}) }
 
 // Freeze has nothing become hidden any more by its rules, for they are about to be loosened; Thaw takes that back.
-func (c Collection) Freeze() { c.store.expiryClock.Freeze(&c.own.frozen) }
+func (c Collection) Freeze() {
+	c.store.standing.add(c.own)
+	c.store.expiryClock.Freeze(&c.own.frozen)
+}
 
 // Thaw has its rules hide again what expires.
-func (c Collection) Thaw() { c.own.frozen.Store(0) }
+func (c Collection) Thaw() {
+	c.own.frozen.Store(0)
+	c.store.standing.remove(c.own)
+}
 
 // HasTombstones says whether sweeps may have left dead entries in its indexes.
 func (c Collection) HasTombstones() bool { return c.own.state.tombstones.IsSet() }

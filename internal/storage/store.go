@@ -92,6 +92,7 @@ type Store struct {
 	// seen is the latest time that the store knew when it was opened, 0 when it knew none.
 	seen        int64
 	expiryClock *expiryclock.Clock
+	standing    standing
 	logClock    oplog.Clock
 	pasts       *past.Pool[PastState]
 	logWatches  *logwatch.Watches

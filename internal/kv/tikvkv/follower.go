@@ -259,15 +259,6 @@ func (f *Follower) open() error {
 	return nil
 }
 
-// Begin is kv.Engine's.
-func (f *Follower) Begin() (kv.Txn, error) { return nil, errFollower }
-
-// BeginBlind is kv.Engine's.
-func (f *Follower) BeginBlind() (kv.Txn, error) { return nil, errFollower }
-
-// BeginAt is kv.Engine's.
-func (f *Follower) BeginAt(kv.Snapshot) (kv.Txn, error) { return nil, errFollower }
-
 // DeleteRange is kv.Engine's.
 func (f *Follower) DeleteRange(_, _ []byte) error { return errFollower }
 

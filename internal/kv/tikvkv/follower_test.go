@@ -139,8 +139,12 @@ func TestFollowerWritesNothing(t *testing.T) {
 	r.open()
 	f := r.begin()
 	for what, write := range map[string]func() error{
-		"Begin":       func() error { _, err := f.Begin(); return err },
-		"BeginBlind":  func() error { _, err := f.BeginBlind(); return err },
+		"Commit": func() error {
+			txn, err := f.Begin()
+			r.must(err)
+			txn.Set([]byte("a"), []byte("1"))
+			return txn.Commit(t.Context(), kv.Synced)
+		},
 		"DeleteRange": func() error { return f.DeleteRange([]byte("a"), []byte("b")) },
 		"Room":        func() error { return f.Room(1) },
 	} {
@@ -148,6 +152,12 @@ func TestFollowerWritesNothing(t *testing.T) {
 			t.Errorf("%s says %v", what, err)
 		}
 	}
+	txn, err := f.BeginBlind()
+	r.must(err)
+	if _, err := txn.Get([]byte("a")); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a transaction finds %v", err)
+	}
+	r.must(txn.Commit(t.Context(), kv.Synced))
 	w := &kv.WriteList{Ops: []kv.Op{{Key: []byte("a"), Value: []byte("1")}}}
 	if err := f.Apply(t.Context(), &kv.Commit{Number: 1, Time: 1, Writes: w}, kv.Synced); !errors.Is(err, kv.ErrOrder) {
 		t.Errorf("a commit that nobody tells of is taken: %v", err)

@@ -76,5 +76,5 @@ func (c *Clock) FreezeAll() (thaw func()) {
 	return func() { c.frozen.Store(0) }
 }
 
-// IsFrozen says whether it stands still by FreezeAll.
-func (c *Clock) IsFrozen() bool { return c.frozen.Load() != 0 }
+// Frozen is where it stands still by FreezeAll, 0 where it does not.
+func (c *Clock) Frozen() int64 { return c.frozen.Load() }

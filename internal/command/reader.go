@@ -1,0 +1,277 @@
+package command
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// A Server may be one that answers reads for clients beside another server, which works on the same data (ReadBeside). Clients see one router: what they
+// ask is answered here where Answers says so, and by the other server otherwise. Whoever calls it sees to it that it knows all that the other one has
+// acknowledged before the request came.
+
+// ReadBeside has the server be one that reads, for as long as it lives.
+func (s *Server) ReadBeside(ctx context.Context) error {
+	stored, err := s.Query.AnySetting(ctx, catalog.ReplicaConfigNS)
+	if err != nil {
+		return err
+	}
+	config, err := readReplicaConfig(stored)
+	if err != nil {
+		return err
+	}
+	s.readsBeside = true
+	s.Replica.Follow(replset.View{Config: config, Self: 0, Term: s.ReplicaSet.Term.Load(), Primary: config.Members[0].Host, State: replset.Secondary})
+	return nil
+}
+
+// LoadSettings reads anew what was set for all servers.
+func (s *Server) LoadSettings(ctx context.Context) error {
+	if err := s.LoadStoredSettings(ctx); err != nil {
+		return err
+	}
+	return s.loadDefaults(ctx)
+}
+
+// IsSetting says whether a collection holds what LoadSettings reads.
+func IsSetting(ns namespace.NS) bool {
+	return ns == clusterParametersNS() || ns == settingsNS || ns == versionNS()
+}
+
+// readStages are the stages by which a pipeline says nothing of the server and writes nothing.
+var readStages = []string{"$addFields", "$bucket", "$bucketAuto", "$count", "$densify", "$documents", "$facet", "$fill", "$geoNear", "$graphLookup", "$group",
+	"$limit", "$lookup", "$match", "$project", "$redact", "$replaceRoot", "$replaceWith", "$sample", "$set", "$setWindowFields", "$skip", "$sort",
+	"$sortByCount", "$unionWith", "$unset", "$unwind"}
+
+const (
+	// maxReadDepth is how deep pipelines and views lie within one another that are looked through.
+	maxReadDepth = 20
+	// maxAnswered is how many cursors one killCursors may name that is looked through.
+	maxAnswered = 1000
+)
+
+// Answers says whether a request is one that a server answers that reads beside another one: it reads, in no transaction, what users have stored, and
+// says nothing of a server; or is about a cursor that was opened here.
+func (s *Server) Answers(body bson.Doc) bool {
+	var first bson.Value
+	if it := body.Iter(); it.Next() {
+		first = it.Value()
+	}
+	db := body.Lookup("$db")
+	if db.Type != bson.TypeString {
+		return false
+	}
+	switch body.FirstKey() {
+	case "getMore":
+		return first.Type == bson.TypeInt64 && s.hasCursor(first.Int64())
+	case "killCursors":
+		return s.hasCursors(body.Lookup("cursors"))
+	case "find", "count", "distinct":
+		if body.Lookup("tailable").Truthy() || body.Lookup("awaitData").Truthy() {
+			return false
+		}
+	case "aggregate":
+		if !body.Lookup("explain").IsMissing() || !isReadPipeline(body.Lookup("pipeline"), 0) {
+			return false
+		}
+	default:
+		return false
+	}
+	switch db.Str() {
+	case "admin", catalog.LocalDB, "config":
+		return false
+	}
+	return s.mayAnswer(body) && (first.Type != bson.TypeString || s.isRead(namespace.NS{DB: db.Str(), Coll: first.Str()}))
+}
+
+// mayAnswer says whether a read is in no transaction, and its read concern one that the youngest of what there is satisfies.
+func (s *Server) mayAnswer(body bson.Doc) bool {
+	for _, field := range []string{"txnNumber", "autocommit", "startTransaction", "encryptionInformation"} {
+		if !body.Lookup(field).IsMissing() {
+			return false
+		}
+	}
+	concern := body.Lookup("readConcern")
+	if concern.IsMissing() {
+		return true
+	}
+	if concern.Type != bson.TypeObject || !concern.Doc().Lookup("atClusterTime").IsMissing() {
+		return false
+	}
+	if level := concern.Doc().Lookup("level"); !level.IsMissing() {
+		if level.Type != bson.TypeString || !slices.Contains([]string{"local", "majority", "available"}, level.Str()) {
+			return false
+		}
+	}
+	after := concern.Doc().Lookup("afterClusterTime")
+	return after.IsMissing() || after.Type == bson.TypeTimestamp && oplog.NewTimestamp(after.Timestamp()) <= s.Query.Store.LastLogged()
+}
+
+// isRead says whether what a name stands for reads what users have stored.
+func (s *Server) isRead(ns namespace.NS) bool {
+	all := s.Query.Store.Catalog()
+	for range maxReadDepth {
+		c := all.Collection(ns)
+		if c == nil || !c.IsView() {
+			return true
+		}
+		if !isReadPipeline(c.Options.Pipeline.ArrayValue(), 0) {
+			return false
+		}
+		ns.Coll = c.Options.ViewOn
+	}
+	return false
+}
+
+// isReadPipeline says whether an array has none but readStages.
+func isReadPipeline(stages bson.Value, depth int) bool {
+	if stages.Type != bson.TypeArray || depth > maxReadDepth {
+		return false
+	}
+	for it := stages.Doc().Iter(); it.Next(); {
+		stage := it.Value()
+		if stage.Type != bson.TypeObject {
+			return false
+		}
+		name := stage.Doc().FirstKey()
+		if !slices.Contains(readStages, name) || !isReadStage(name, stage.Doc().Lookup(name), depth) {
+			return false
+		}
+	}
+	return true
+}
+
+// isReadStage looks at the pipelines, and at the other collections, that a stage has.
+func isReadStage(name string, spec bson.Value, depth int) bool {
+	if spec.Type != bson.TypeObject {
+		return true
+	}
+	switch d := spec.Doc(); name {
+	case "$facet":
+		for it := d.Iter(); it.Next(); {
+			if !isReadPipeline(it.Value(), depth+1) {
+				return false
+			}
+		}
+	case "$lookup", "$graphLookup", "$unionWith":
+		if from := d.Lookup("from"); !from.IsMissing() && from.Type != bson.TypeString || !d.Lookup("db").IsMissing() {
+			return false
+		}
+		if inner := d.Lookup("pipeline"); !inner.IsMissing() {
+			return isReadPipeline(inner, depth+1)
+		}
+	}
+	return true
+}
+
+func (s *Server) hasCursor(id int64) bool {
+	_, _, ok := s.Cursors.Owner(id)
+	return ok
+}
+
+// hasCursors says whether all of an array are cursors that were opened here.
+func (s *Server) hasCursors(ids bson.Value) bool {
+	if ids.Type != bson.TypeArray {
+		return false
+	}
+	n := 0
+	for it := ids.Doc().Iter(); it.Next(); n++ {
+		if id := it.Value(); n == maxAnswered || id.Type != bson.TypeInt64 || !s.hasCursor(id.Int64()) {
+			return false
+		}
+	}
+	return n > 0
+}
+
+// IsForAll says whether a request is about what every server has of its own: sessions, and where tests have something go wrong.
+func IsForAll(body bson.Doc) bool {
+	switch body.FirstKey() {
+	case "endSessions", "killSessions", "killAllSessions", "killAllSessionsByPattern", "refreshSessions":
+		return true
+	}
+	return false
+}
+
+// WatchesReads says whether reads have to be answered by the server that works on the data, for something there is told of each: the profiler, or a test.
+func (s *Server) WatchesReads() bool { return s.Profile.isOn() || s.failPoints.anyOn() }
+
+func (f *FailPoints) anyOn() bool {
+	if f == nil {
+		return false
+	}
+	for _, p := range f.byName {
+		if p.IsOn() {
+			return true
+		}
+	}
+	return false
+}
+
+// isOn says whether anything is profiled.
+func (p *Profiler) isOn() bool {
+	state := p.load()
+	for _, of := range state.databases {
+		if of.Level > 0 {
+			return true
+		}
+	}
+	return state.level > 0
+}
+
+// readParameters are those that say how reads are answered.
+var readParameters = []string{"acceptApiVersion2", "allowDiskUseByDefault", "notablescan", "requireApiVersion"}
+
+// ReadParameters tells other servers of the parameters by which this one answers reads.
+func (s *Server) ReadParameters() bson.Doc {
+	b := bson.Build()
+	for _, name := range readParameters {
+		if p := s.Params.Lookup(name); p != nil {
+			b.Value(name, p.Get())
+		}
+	}
+	return b.Doc()
+}
+
+// TakeReadParameters answers reads by the parameters of another server.
+func (s *Server) TakeReadParameters(told bson.Doc) error {
+	for _, name := range readParameters {
+		p, v := s.Params.Lookup(name), told.Lookup(name)
+		if p == nil || v.IsMissing() || bson.Equal(p.Get(), v) {
+			continue
+		}
+		if _, err := s.Params.Set(name, v, parameter.Runtime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BecomeStored has a connection be a user's, who has logged in at the other server. It fails where no such user is stored: only that server knows then
+// what the user may do.
+func (s *Server) BecomeStored(ctx context.Context, c *Conn, name auth.Name) error {
+	user, err := s.Users.Find(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !c.allows(user) {
+		return errRestricted
+	}
+	c.become(user)
+	return nil
+}
+
+// notBeside refuses what a server that reads beside another one does not do itself.
+func (op *Op) notBeside() error {
+	if op.Command.writes() || op.multi || op.writesItsResult() {
+		return mongoerr.New(mongoerr.NotWritablePrimary, "another server works on the data")
+	}
+	return nil
+}

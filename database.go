@@ -69,6 +69,7 @@ type database struct {
 	handover.Users
 	role     member.Role
 	clock    clock.Clock
+	told     *told // see origin
 	store    *storage.Store
 	commands *command.Server
 	monitor  *ttl.Monitor
@@ -118,7 +119,7 @@ func (s *Server) openAll() (err error) {
 	if e := s.foundation.tikv.Load(); e != nil {
 		c = s.clusterTime(e)
 	}
-	d, err := openDatabase(s, role, c, opened)
+	d, err := openDatabase(s, origin{engine: s.foundation.store(), role: role, clock: c}, opened)
 	if err != nil {
 		return err
 	}
@@ -186,6 +187,11 @@ func (d *database) hidesUpTo() func() int64 {
 	return d.monitor.HidesUpTo
 }
 
+// follows says whether others write what the database has.
+func (d *database) follows() bool {
+	return d.role.Kind == member.Follower || d.role.Kind == member.Beside
+}
+
 // store is the engine, nil before it is open.
 func (f *foundation) store() kv.Engine {
 	switch e := f.engine.Load(); {
@@ -215,12 +221,22 @@ func (f *foundation) close() error {
 	return err
 }
 
+// origin is what a database is opened on, beside the foundation.
+type origin struct {
+	engine kv.Engine
+	role   member.Role
+	clock  clock.Clock
+	// told is what is known of the server that works on the data, where that is another one; nil: it is this one.
+	told *told
+}
+
 // openDatabase is where storage, expiry and commands come together. opened is called when what the store has is known to be sound.
-func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *database, err error) {
+func openDatabase(s *Server, from origin, opened func()) (d *database, err error) {
+	r, c := from.role, from.clock
 	if s.opts.seams != nil {
 		c = s.opts.seams.clock(r, c)
 	}
-	d = &database{foundation: s.foundation, role: r, clock: c, seams: s.opts.seams}
+	d = &database{foundation: s.foundation, role: r, clock: c, told: from.told, seams: s.opts.seams}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
@@ -242,7 +258,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	if d.set != nil {
 		term = d.set.Term.Load
 	}
-	d.store, ddl, err = indexddl.Open(context.Background(), d.foundation.store(), storage.Options{
+	options := storage.Options{
 		Clock: d.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e meaning.Event) {
 			endCursors(cursors, e)
@@ -256,16 +272,19 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 		TempDir: d.temp,
 		Memory:  s.memory,
 		Oplog:   term,
-		Follows: r.Kind == member.Follower,
+		Follows: d.follows(),
 
 		Witnessed: command.IsAuthCollection,
-	})
-	if err != nil {
+	}
+	if from.told != nil {
+		from.told.asOptions(&options)
+	}
+	if d.store, ddl, err = indexddl.Open(context.Background(), from.engine, options); err != nil {
 		return d, err
 	}
 	opened()
 	engine = query.New(d.store, ddl, filters)
-	if r.Kind != member.Follower {
+	if !d.follows() {
 		if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 			return d, err
 		}
@@ -288,7 +307,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	}
 	config.ReplicaSet, config.Router = d.set, s.opts.sharesKeyspace()
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE")), FailPoints: d.failPoints})
+		Checkpoints: checkpoint.NewRegistry(d.clock, from.engine, s.log.For("STORAGE")), FailPoints: d.failPoints})
 	d.metrics = s.metricsHandler(d)
 	if p := s.opts.Profiling; p != nil {
 		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)
@@ -297,8 +316,11 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 		return d, err
 	}
 	d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands)
-	if r.Kind == member.Follower {
+	switch r.Kind {
+	case member.Follower:
 		return d, d.commands.FollowReplicaSet(context.Background())
+	case member.Beside:
+		return d, d.commands.ReadBeside(context.Background())
 	}
 	if err = d.expiry.Hold.Begin(); err != nil {
 		return d, err

@@ -107,7 +107,7 @@ func (s memberServer) EndDatabase(why error) error { return s.endDatabase(why) }
 
 // Become implements member.Server.
 func (s memberServer) Become(r member.Role, c clock.Clock, opened func()) error {
-	d, err := openDatabase(s.Server, r, c, opened)
+	d, err := openDatabase(s.Server, origin{engine: s.foundation.store(), role: r, clock: c}, opened)
 	if err == nil {
 		s.serving.Put(d)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/router"
@@ -17,10 +18,16 @@ import (
 // A server answers by the database that it has at the moment. In a member of a replica set that gives way to another when the member's role
 // changes: who works with it is interrupted, and whoever comes meanwhile waits for the next.
 
-// caller is what the server keeps of a connection.
-type caller struct {
+// seat is what a connection has at a database.
+type seat struct {
 	database *database // that it has spoken to last; nil: none yet
 	conn     *command.Conn
+}
+
+// caller is what the server keeps of a connection.
+type caller struct {
+	seat
+	reads    reader // where another server works on the data
 	letters  member.Caller
 	behind   router.Client
 	loggedIn bool // behind it: the server that has the data may know the client as somebody
@@ -43,9 +50,8 @@ func (s *Server) Connected(c *server.Conn) { c.SetState(&caller{}) }
 // Disconnected implements server.Handler.
 func (s *Server) Disconnected(c *server.Conn) {
 	k := c.State().(*caller)
-	if k.database != nil {
-		k.database.commands.Disconnect(k.conn)
-	}
+	k.part()
+	k.reads.part()
 	if s.group != nil {
 		s.group.Forget(&k.letters)
 	}
@@ -64,6 +70,9 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 		if router.IsIntroduction(req.Body) {
 			return s.introduced(ctx, c, k, req)
 		}
+		if isFollowing(req.Body) {
+			return s.followed(ctx, c, k, req)
+		}
 		if reply, handed := s.sharing.route(ctx, c, k, req); handed {
 			return reply
 		}
@@ -76,7 +85,7 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 		return server.Reply{Close: true}
 	}
 	defer d.Leave()
-	d.meet(c, k)
+	d.meet(c, &k.seat)
 	return reply(d.commands.Handle(ctx, k.conn, request(req)))
 }
 
@@ -89,7 +98,7 @@ func (s *Server) enter(ctx context.Context) *database {
 }
 
 // meet has a connection speak to this database, as whom it was to the one before.
-func (d *database) meet(c *server.Conn, k *caller) {
+func (d *database) meet(c *server.Conn, k *seat) {
 	if k.database == d {
 		return
 	}
@@ -103,7 +112,10 @@ func (d *database) meet(c *server.Conn, k *caller) {
 }
 
 // part has a connection speak to nobody.
-func (k *caller) part() {
+func (k *seat) part() {
+	if k.database == nil {
+		return
+	}
 	k.database.commands.Disconnect(k.conn)
 	k.database, k.conn = nil, nil
 }
@@ -131,7 +143,7 @@ func (s *Server) admitMember(ctx context.Context, c *server.Conn, k *caller) err
 		return context.Cause(ctx)
 	}
 	defer d.Leave()
-	d.meet(c, k)
+	d.meet(c, &k.seat)
 	if !k.conn.IsMember() {
 		return mongoerr.New(mongoerr.Unauthorized, "this command is for members of the replica set")
 	}
@@ -162,8 +174,10 @@ func awaitLeft(gone <-chan struct{}, interrupt, tell func()) {
 }
 
 // endDatabase interrupts who works with the database of the moment, and closes it.
-func (s *Server) endDatabase(why error) error {
-	d := s.serving.Current()
+func (s *Server) endDatabase(why error) error { return s.endOf(&s.serving, why) }
+
+func (s *Server) endOf(holder *handover.Holder[*database], why error) error {
+	d := holder.Current()
 	if d == nil {
 		return nil
 	}
@@ -173,6 +187,6 @@ func (s *Server) endDatabase(why error) error {
 		s.log.For("COMMAND").Warn("Operations do not end that were interrupted, and the database waits for them before its role changes or it closes", "operations", d.commands.Underway())
 	})
 	err := d.close()
-	s.serving.Clear()
+	holder.Clear()
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
-	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/metrics"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
@@ -36,6 +35,7 @@ const reopenPause = time.Second
 type sharing struct {
 	server *Server
 	router *router.Router
+	reads  reading
 	stop   context.CancelFunc
 	ended  chan struct{}
 	began  chan error // gets how it began, once
@@ -58,6 +58,7 @@ func (s *Server) share() (err error) {
 	s.sharing.router = router.New(router.Options{Peers: s.peerOptions, Wall: clock.Wall(), Failed: func(t router.Target, err error) {
 		s.log.For("NETWORK").Debug("The server that has the keyspace is not reached", "address", t.Address, "error", err.Error())
 	}})
+	s.sharing.reads.server = s
 	go s.sharing.run(ctx)
 	return <-s.sharing.began
 }
@@ -66,6 +67,7 @@ func (s *Server) share() (err error) {
 func (h *sharing) close() {
 	h.stop()
 	<-h.ended
+	h.reads.end()
 }
 
 func (h *sharing) tell(err error) {
@@ -101,12 +103,13 @@ func (h *sharing) once(ctx context.Context) error {
 	s := h.server
 	lost := make(chan error, 1)
 	engine, err := s.openTiKV(ctx, func(err error) { lost <- err }, h.follow)
+	h.reads.end()
 	if err != nil {
 		return err
 	}
 	h.router.Nowhere()
 	s.foundation.tikv.Store(engine)
-	d, err := openDatabase(s, member.Role{}, s.clusterTime(engine), func() {})
+	d, err := openDatabase(s, origin{engine: engine, clock: s.clusterTime(engine)}, func() {})
 	if err != nil {
 		return errors.Join(fmt.Errorf("open the keyspace: %w", err), h.leave(engine))
 	}
@@ -136,6 +139,7 @@ func (h *sharing) follow(who tikvkv.Holder) {
 		h.server.log.For("STORAGE").Info("Another server works on the keyspace: requests are handed on to it", "holder", who.Name, "address", who.Address)
 	}
 	h.router.Follow(t)
+	h.reads.follow(t)
 	h.tell(nil)
 }
 
@@ -155,8 +159,12 @@ func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *ser
 		}
 		k.part()
 	}
+	if reply, answered := h.reads.answer(ctx, c, k, req); answered {
+		return reply, true
+	}
 	hello := isHello(req.Body)
 	k.loggedIn = k.loggedIn || logsIn(req.Body, hello)
+	k.reads.note(req.Body, hello)
 	q := handedOn(req, hello)
 	body, err := h.router.Handle(ctx, &k.behind, c.Remote(), q)
 	if !k.loggedIn && (errors.Is(err, router.ErrMoved) || hello && errors.Is(err, router.ErrGone) && ctx.Err() == nil) { // nothing has happened
@@ -305,7 +313,7 @@ func (s *Server) introduce(ctx context.Context, c *server.Conn, k *caller, body 
 	if err := s.admitMember(ctx, c, k); err != nil {
 		return err
 	}
-	d.meet(c, k)
+	d.meet(c, &k.seat)
 	k.stands = true
 	k.conn.StandFor(said.Remote)
 	return nil
@@ -316,5 +324,5 @@ var errNotHere = mongoerr.New(mongoerr.NotWritablePrimary, "this server does not
 // figures tells whether a server is ready that hands requests on, and how many.
 func (h *sharing) figures(w http.ResponseWriter, r *http.Request) {
 	stats := h.router.Stats()
-	metrics.ServeRouter(w, r, metrics.Router{Target: stats.Target, Handed: stats.Handed, Clients: stats.Clients, Version: Version, MongoVersion: MongoVersion})
+	metrics.ServeRouter(w, r, metrics.Router{Target: stats.Target, Handed: stats.Handed, Clients: stats.Clients, Reads: h.reads.answered.Load(), Version: Version, MongoVersion: MongoVersion})
 }

@@ -13,12 +13,19 @@ import (
 // openTiKV connects to the cluster that has the data, and takes the keyspace there. failed is told when it is lost. With waiting it waits for the
 // keyspace for as long as another server has it, and tells which one that is.
 func (s *Server) openTiKV(ctx context.Context, failed func(error), waiting func(tikvkv.Holder)) (*tikvkv.Engine, error) {
-	c := s.opts.Cluster
-	if len(c.PD) == 0 {
+	if len(s.opts.Cluster.PD) == 0 {
 		return nil, errors.New("the storage engine tikv needs the address of a placement driver (--tikvPD)")
 	}
+	o := s.tikvOptions()
+	o.OnFailure, o.Waiting = failed, waiting
+	return tikvkv.Open(ctx, o)
+}
+
+// tikvOptions say where the cluster is, and what the server is to others there.
+func (s *Server) tikvOptions() tikvkv.Options {
+	c := s.opts.Cluster
 	o := tikvkv.Options{PD: c.PD, Keyspace: c.Keyspace, Name: s.network.Addr().String(), Address: c.Advertise, CAFile: c.CAFile, CertFile: c.CertificateFile, KeyFile: c.KeyFile,
-		Logger: s.log.For("STORAGE"), Clock: clock.Wall(), OnFailure: failed, Waiting: waiting} // leases are about real networks
+		Logger: s.log.For("STORAGE"), Clock: clock.Wall()} // leases are about real networks
 	if name, err := os.Hostname(); err == nil {
 		o.Name = name + " at " + o.Name
 	}
@@ -26,7 +33,7 @@ func (s *Server) openTiKV(ctx context.Context, failed func(error), waiting func(
 		o.Address = s.reachedAt()
 	}
 	o.RowCacheBytes = s.opts.CacheBytes // there is no other cache
-	return tikvkv.Open(ctx, o)
+	return o
 }
 
 // clusterTime is the clock of a database in a TiKV cluster: the cluster's, unless another one was given.

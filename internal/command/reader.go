@@ -58,22 +58,12 @@ const (
 	maxAnswered = 1000
 )
 
-// Answers says whether a request is one that a server answers that reads beside another one: it reads, in no transaction, what users have stored, and
-// says nothing of a server; or is about a cursor that was opened here.
-func (s *Server) Answers(body bson.Doc) bool {
-	var first bson.Value
-	if it := body.Iter(); it.Next() {
-		first = it.Value()
-	}
-	db := body.Lookup("$db")
-	if db.Type != bson.TypeString {
-		return false
-	}
+// MayAnswer says whether a request may be one that a server answers that reads beside another one, by what it says itself: it reads, in no transaction, what
+// users have stored, and says nothing of a server; or it is about cursors, some of which were opened here.
+func MayAnswer(body bson.Doc) bool {
 	switch body.FirstKey() {
-	case "getMore":
-		return first.Type == bson.TypeInt64 && s.hasCursor(first.Int64())
-	case "killCursors":
-		return s.hasCursors(body.Lookup("cursors"))
+	case "getMore", "killCursors":
+		return true
 	case "find", "count", "distinct":
 		if body.Lookup("tailable").Truthy() || body.Lookup("awaitData").Truthy() {
 			return false
@@ -85,15 +75,9 @@ func (s *Server) Answers(body bson.Doc) bool {
 	default:
 		return false
 	}
-	switch db.Str() {
-	case "admin", catalog.LocalDB, "config":
+	if db := body.Lookup("$db"); db.Type != bson.TypeString || slices.Contains([]string{"admin", catalog.LocalDB, "config"}, db.Str()) {
 		return false
 	}
-	return s.mayAnswer(body) && (first.Type != bson.TypeString || s.isRead(namespace.NS{DB: db.Str(), Coll: first.Str()}))
-}
-
-// mayAnswer says whether a read is in no transaction, and its read concern one that the youngest of what there is satisfies.
-func (s *Server) mayAnswer(body bson.Doc) bool {
 	for _, field := range []string{"txnNumber", "autocommit", "startTransaction", "encryptionInformation"} {
 		if !body.Lookup(field).IsMissing() {
 			return false
@@ -106,13 +90,38 @@ func (s *Server) mayAnswer(body bson.Doc) bool {
 	if concern.Type != bson.TypeObject || !concern.Doc().Lookup("atClusterTime").IsMissing() {
 		return false
 	}
-	if level := concern.Doc().Lookup("level"); !level.IsMissing() {
-		if level.Type != bson.TypeString || !slices.Contains([]string{"local", "majority", "available"}, level.Str()) {
+	level := concern.Doc().Lookup("level")
+	return level.IsMissing() || level.Type == bson.TypeString && slices.Contains([]string{"local", "majority", "available"}, level.Str())
+}
+
+// IsAboutCursors says whether a request is about cursors that are open.
+func IsAboutCursors(body bson.Doc) bool {
+	name := body.FirstKey()
+	return name == "getMore" || name == "killCursors"
+}
+
+// Answers says whether a request that may be answered here is: by the cursors that there are, and what the server knows by now. Where it is watched what
+// reads, only cursors go on.
+func (s *Server) Answers(body bson.Doc, watched bool) bool {
+	it := body.Iter()
+	it.Next()
+	first := it.Value()
+	switch body.FirstKey() {
+	case "getMore":
+		return first.Type == bson.TypeInt64 && s.hasCursor(first.Int64())
+	case "killCursors":
+		return s.hasCursors(body.Lookup("cursors"))
+	}
+	if watched {
+		return false
+	}
+	if concern := body.Lookup("readConcern"); concern.Type == bson.TypeObject {
+		after := concern.Doc().Lookup("afterClusterTime")
+		if !after.IsMissing() && (after.Type != bson.TypeTimestamp || oplog.NewTimestamp(after.Timestamp()) > s.Query.Store.LastLogged()) {
 			return false
 		}
 	}
-	after := concern.Doc().Lookup("afterClusterTime")
-	return after.IsMissing() || after.Type == bson.TypeTimestamp && oplog.NewTimestamp(after.Timestamp()) <= s.Query.Store.LastLogged()
+	return first.Type != bson.TypeString || s.isRead(namespace.NS{DB: body.Lookup("$db").Str(), Coll: first.Str()})
 }
 
 // isRead says whether what a name stands for reads what users have stored.

@@ -41,6 +41,7 @@ const (
 	Alone Kind = iota // a standalone, or a set of one, or of none yet
 	Follower
 	Leader
+	Beside // of no set: it reads what another server works on, and is told of that
 )
 
 // Database is what answers in one role. Who has got it from a Server leaves it.

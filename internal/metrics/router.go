@@ -12,9 +12,9 @@ import (
 type Router struct {
 	// Target is that other server's address; "" while none is known.
 	Target string
-	// Handed is how many requests were handed on, and Clients how many connections have one behind them.
-	Handed, Clients       int64
-	Version, MongoVersion string
+	// Handed is how many requests were handed on, Clients how many connections have one behind them, and Reads how many reads it has answered itself.
+	Handed, Clients, Reads int64
+	Version, MongoVersion  string
 }
 
 // ServeRouter answers requests for the figures and the health of such a server. Neither tells anything of the data.
@@ -46,5 +46,6 @@ func (r Router) Collect(out chan<- prometheus.Metric) {
 	t.tell(figure{name: "ebb_build_info", help: "The server's version, and that of the MongoDB that it speaks as.", labels: []string{"version", "mongo_version"}},
 		1, r.Version, r.MongoVersion)
 	t.tell(figure{name: "ebb_router_requests_total", help: "Requests that were handed on to the server that works on the data.", counts: true}, float64(r.Handed))
+	t.tell(figure{name: "ebb_router_reads_total", help: "Reads that the server has answered itself.", counts: true}, float64(r.Reads))
 	t.tell(figure{name: "ebb_router_connections", help: "Connections of clients with one behind them."}, float64(r.Clients))
 }

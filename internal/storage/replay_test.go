@@ -19,6 +19,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/history"
@@ -44,6 +46,42 @@ func TestReplay(t *testing.T) {
 	}
 	t.Logf("go test ./internal/storage -run TestReplay -seed %d -replay-for %v", seed, *replayFor)
 	r := newReplay(t, seed)
+	r.run()
+	r.takeOver()
+}
+
+// TestReplayBeside is TestReplay over TiKV, with a second store that reads the same keys, and is told of the first one's groups of commits.
+func TestReplayBeside(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("go test ./internal/storage -run TestReplayBeside -seed %d -replay-for %v", seed, *replayFor)
+	cluster, process := tikvtest.New(t), tikvtest.ProcessClock(t)
+	engine := cluster.Open(t, tikvkv.Options{Clock: process, Keep: time.Minute})
+	newReplayOver(t, seed, engine, func(r *replay) kv.Engine {
+		at, err := engine.Latest()
+		r.must(err)
+		beside, err := tikvkv.FollowStore(t.Context(), cluster.Store(t), tikvkv.Options{Clock: process, RowCacheBytes: 1 << 20}, "beside", at)
+		r.must(err)
+		r.ask = func() {
+			for more := true; more; {
+				told, err := engine.Since(beside.Place())
+				r.must(err)
+				more = told.More
+				r.must(beside.Follow(told, func(c *kv.Commit) error {
+					r.follower.applied++
+					return r.follower.Apply(context.Background(), c, kv.Buffered)
+				}))
+			}
+		}
+		return beside
+	}).run()
+}
+
+// run takes its rounds.
+func (r *replay) run() {
+	t := r.t
 	begin := clock.Wall().Now()
 	for round := 0; round < replayRounds || clock.Since(clock.Wall(), begin) < *replayFor; round++ {
 		for range replaySteps {
@@ -56,7 +94,6 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	t.Logf("%d commits: %v", r.follower.applied, r.did)
-	r.takeOver()
 }
 
 // replay is a store, and one that follows it.
@@ -64,6 +101,7 @@ type replay struct {
 	*fixture
 	rng      *rand.Rand
 	stream   stream
+	ask      func() // has the follower know what was committed; nil: it is given the stream
 	follower *follower
 	did      map[string]int
 	sessions [3]replaySession
@@ -121,16 +159,26 @@ func memoryEngine(t *testing.T) kv.Engine {
 }
 
 func newReplay(t *testing.T, seed uint64) *replay {
+	return newReplayOver(t, seed, memoryEngine(t), nil)
+}
+
+// newReplayOver is newReplay over an engine. Where the follower reads the same keys, beside opens its engine.
+func newReplayOver(t *testing.T, seed uint64, engine kv.Engine, beside func(*replay) kv.Engine) *replay {
 	r := &replay{rng: rand.New(rand.NewPCG(seed, 0)), did: map[string]int{}}
 	clock := clock.NewFake(epoch)
-	r.fixture = &fixture{t: t, clock: clock, parser: indexParser(), engine: memoryEngine(t)}
+	r.fixture = &fixture{t: t, clock: clock, parser: indexParser(), engine: engine}
 	r.options = Options{Clock: clock, Indexes: r.parser, HideExpired: func() bool { return r.hideAll },
 		Grace: func() (int64, bool) { return 0, false }, OnCommit: r.stream.send}
-	f := &follower{fixture: &fixture{t: t, clock: clock, parser: indexParser(), engine: memoryEngine(t)}}
+	f := &follower{fixture: &fixture{t: t, clock: clock, parser: indexParser()}}
 	f.options = Options{Clock: clock, Indexes: f.parser, HideExpired: func() bool { return r.hideAll }, Follows: true}
 	r.follower = f
 	r.open()
 	first := r.stream.take() // the format
+	if beside != nil {
+		f.engine, first = beside(r), nil
+	} else {
+		f.engine = memoryEngine(t)
+	}
 	for _, sent := range first {
 		c, err := kv.DecodeCommit(sent.encoded)
 		r.must(errors.Join(err, sent.err))
@@ -178,7 +226,12 @@ func (r *replay) count(what string) {
 // deliver applies what was sent.
 func (r *replay) deliver() {
 	r.t.Helper()
-	for _, sent := range r.stream.take() {
+	sent := r.stream.take()
+	if r.ask != nil {
+		r.ask()
+		return
+	}
+	for _, sent := range sent {
 		r.must(sent.err)
 		c, err := kv.DecodeCommit(sent.encoded)
 		r.must(err)

@@ -233,7 +233,7 @@ type origin struct {
 // openDatabase is where storage, expiry and commands come together. opened is called when what the store has is known to be sound.
 func openDatabase(s *Server, from origin, opened func()) (d *database, err error) {
 	r, c := from.role, from.clock
-	if s.opts.seams != nil {
+	if s.opts.seams != nil && s.opts.seams.clock != nil {
 		c = s.opts.seams.clock(r, c)
 	}
 	d = &database{foundation: s.foundation, role: r, clock: c, told: from.told, seams: s.opts.seams}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/tikv/client-go/v2/tikv"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -145,7 +146,7 @@ func (d memberDatabase) NoteTime(ctx context.Context) error { return d.commands.
 
 // Apply implements member.Database.
 func (d memberDatabase) Apply(ctx context.Context, c *kv.Commit) error {
-	if d.seams != nil {
+	if d.seams != nil && d.seams.apply != nil {
 		d.seams.apply(c)
 	}
 	return d.store.Apply(ctx, c, kv.Unsynced)
@@ -157,11 +158,14 @@ func (d memberDatabase) LastLogged() oplog.Timestamp { return d.store.LastLogged
 // Catalog implements member.Database.
 func (d memberDatabase) Catalog() *catalog.Catalog { return d.store.Catalog() }
 
-// seams are where tests of this package watch a member of a replica set, and have it do what it must not; nil in all others.
+// seams are where tests of this package watch a member of a replica set, and have it do what it must not, or have a server's cluster in this process; nil in
+// all others.
 type seams struct {
-	// clock changes the clock of a database that is to have a role.
+	// cluster is a client of a TiKV cluster; nil: it is where the options say.
+	cluster func() *tikv.KVStore
+	// clock changes the clock of a database that is to have a role; nil: it does not.
 	clock func(member.Role, clock.Clock) clock.Clock
-	// apply changes what another member has committed, before it is applied.
+	// apply changes what another member has committed, before it is applied; nil: it does not.
 	apply func(*kv.Commit)
 	// limits are smaller ones, so that members need copies of the store, in many parts.
 	limits member.Limits

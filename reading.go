@@ -2,7 +2,6 @@ package ebb
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -119,7 +118,7 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 	if err != nil {
 		return err
 	}
-	engine, err := tikvkv.OpenFollower(ctx, s.tikvOptions(), rand.Text(), begin.Told)
+	engine, err := s.followTiKV(ctx, begin.Told)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package ebb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"time"
@@ -13,12 +14,24 @@ import (
 // openTiKV connects to the cluster that has the data, and takes the keyspace there. failed is told when it is lost. With waiting it waits for the
 // keyspace for as long as another server has it, and tells which one that is.
 func (s *Server) openTiKV(ctx context.Context, failed func(error), waiting func(tikvkv.Holder)) (*tikvkv.Engine, error) {
+	o := s.tikvOptions()
+	o.OnFailure, o.Waiting = failed, waiting
+	if s.opts.seams != nil && s.opts.seams.cluster != nil {
+		return tikvkv.OpenStore(ctx, s.opts.seams.cluster(), o)
+	}
 	if len(s.opts.Cluster.PD) == 0 {
 		return nil, errors.New("the storage engine tikv needs the address of a placement driver (--tikvPD)")
 	}
-	o := s.tikvOptions()
-	o.OnFailure, o.Waiting = failed, waiting
 	return tikvkv.Open(ctx, o)
+}
+
+// followTiKV connects to the cluster to read what another server works on there, from where that says that it is.
+func (s *Server) followTiKV(ctx context.Context, at tikvkv.Told) (*tikvkv.Follower, error) {
+	o, id := s.tikvOptions(), rand.Text()
+	if s.opts.seams != nil && s.opts.seams.cluster != nil {
+		return tikvkv.FollowStore(ctx, s.opts.seams.cluster(), o, id, at)
+	}
+	return tikvkv.OpenFollower(ctx, o, id, at)
 }
 
 // tikvOptions say where the cluster is, and what the server is to others there.

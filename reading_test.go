@@ -1,0 +1,433 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tikv/client-go/v2/tikv"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+	"github.com/ebbdb/ebb/internal/testseed"
+)
+
+// beside are servers over one keyspace of a cluster in memory, of which the first one works on the data to begin with.
+type beside struct {
+	t       *testing.T
+	clock   *clock.Fake
+	cluster *tikvtest.Cluster
+	servers []*Server
+	clients []*mongo.Client
+	stops   []func()
+}
+
+func startBeside(t *testing.T, n int) *beside {
+	t.Helper()
+	s := &beside{t: t, clock: clock.NewFake(time.Now()), cluster: tikvtest.New(t)}
+	for range n {
+		s.open()
+	}
+	return s
+}
+
+// open opens one more. It returns when that answers, and reads itself where another one works.
+func (s *beside) open() {
+	s.t.Helper()
+	server, err := Open(Options{Port: AnyPort, Engine: TiKV, Clock: benchClock{s.clock}, Parameters: map[string]string{"enableTestCommands": "1"},
+		seams: &seams{cluster: func() *tikv.KVStore { return s.cluster.Store(s.t) }}})
+	s.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	end := sync.OnceFunc(func() {
+		stop()
+		if err := errors.Join(<-served, server.Close()); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.t.Cleanup(end)
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + server.Addr() + "/?directConnection=true"))
+	s.must(err)
+	s.t.Cleanup(func() {
+		short, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = client.Disconnect(short)
+	})
+	s.servers, s.clients, s.stops = append(s.servers, server), append(s.clients, client), append(s.stops, end)
+	s.ready(len(s.servers) - 1)
+}
+
+// ready returns when a server answers reads itself.
+func (s *beside) ready(n int) {
+	s.t.Helper()
+	h := s.servers[n].sharing
+	for end := time.Now().Add(time.Minute); !h.router.IsHere() && h.reads.holder.Current() == nil; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("server %d does not answer reads", n)
+		}
+	}
+}
+
+func (s *beside) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *beside) db(n int) *mongo.Database { return s.clients[n].Database("test") }
+
+// answered is how many reads a server has answered itself while f ran.
+func (s *beside) answered(n int, f func()) int {
+	before := s.servers[n].sharing.reads.answered.Load()
+	f()
+	return int(s.servers[n].sharing.reads.answered.Load() - before)
+}
+
+func (s *beside) insert(n int, coll string, docs ...any) {
+	s.t.Helper()
+	_, err := s.db(n).Collection(coll).InsertMany(s.t.Context(), docs)
+	s.must(err)
+}
+
+func (s *beside) count(n int, coll string, filter bson.D) int {
+	s.t.Helper()
+	c, err := s.db(n).Collection(coll).Find(s.t.Context(), filter)
+	s.must(err)
+	var all []bson.D
+	s.must(c.All(s.t.Context(), &all))
+	return len(all)
+}
+
+// TestReadsBeside: what is written by one server is seen by another at once, whatever it is, and that one reads it itself.
+func TestReadsBeside(t *testing.T) {
+	s := startBeside(t, 2)
+	ctx := t.Context()
+	at := s.answered(1, func() {
+		for i := range 50 {
+			s.insert(i%2, "c", bson.D{{Key: "_id", Value: i}, {Key: "a", Value: i % 5}, {Key: "many", Value: bson.A{i, -i}}})
+			if n := s.count(1, "c", bson.D{{Key: "_id", Value: i}}); n != 1 {
+				t.Fatalf("document %d is seen %d times", i, n)
+			}
+		}
+	})
+	if at != 50 {
+		t.Errorf("%d of 50 reads are the second server's", at)
+	}
+	// An index comes, becomes multikey, and goes.
+	name, err := s.db(0).Collection("c").Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "many", Value: 1}}})
+	s.must(err)
+	if n := s.count(1, "c", bson.D{{Key: "many", Value: bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$lt", Value: 0}, {Key: "$gt", Value: -10}}}}}}); n != 9 {
+		t.Errorf("by an index on arrays %d documents are found, want 9", n)
+	}
+	name2, err := s.db(0).Collection("later").Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}})
+	s.must(err)
+	s.insert(0, "later", bson.D{{Key: "_id", Value: 1}, {Key: "x", Value: 1}})
+	s.count(1, "later", bson.D{{Key: "x", Value: 1}})
+	s.insert(1, "later", bson.D{{Key: "_id", Value: 2}, {Key: "x", Value: bson.A{-5, 5}}})
+	if n := s.count(1, "later", bson.D{{Key: "x", Value: bson.D{{Key: "$lt", Value: 0}}}}); n != 1 {
+		t.Errorf("an index that has become multikey finds %d documents, want 1", n)
+	}
+	s.must(s.db(1).Collection("c").Indexes().DropOne(ctx, name))
+	s.must(s.db(1).Collection("later").Indexes().DropOne(ctx, name2))
+	if n := s.count(1, "c", bson.D{{Key: "many", Value: -3}}); n != 1 {
+		t.Errorf("without the index %d documents are found", n)
+	}
+	// Aggregation, over two collections and a view.
+	s.must(s.db(0).CreateView(ctx, "v", "c", mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "a", Value: 1}}}}}))
+	at = s.answered(1, func() {
+		cursor, err := s.db(1).Collection("v").Aggregate(ctx, mongo.Pipeline{{{Key: "$lookup", Value: bson.D{{Key: "from", Value: "later"}, {Key: "localField", Value: "_id"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "l"}}}},
+			{{Key: "$unwind", Value: "$l"}}, {{Key: "$count", Value: "n"}}})
+		s.must(err)
+		var all []struct{ N int }
+		s.must(cursor.All(ctx, &all))
+		if len(all) != 1 || all[0].N != 1 {
+			t.Errorf("an aggregation over a view says %v", all)
+		}
+		n, err := s.db(1).Collection("c").CountDocuments(ctx, bson.D{{Key: "a", Value: 3}})
+		s.must(err)
+		var values []int
+		s.must(s.db(1).Collection("c").Distinct(ctx, "a", bson.D{}).Decode(&values))
+		if n != 10 || len(values) != 5 {
+			t.Errorf("%d documents are counted, and %v are the values", n, values)
+		}
+	})
+	if at != 3 {
+		t.Errorf("%d of 3 reads are the second server's", at)
+	}
+	// A range is deleted, a collection renamed, and dropped.
+	_, err = s.db(0).Collection("c").DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 10}}}})
+	s.must(err)
+	if n := s.count(1, "c", bson.D{}); n != 10 {
+		t.Errorf("%d documents are left, want 10", n)
+	}
+	s.must(s.clients[0].Database("admin").RunCommand(ctx, bson.D{{Key: "renameCollection", Value: "test.c"}, {Key: "to", Value: "test.d"}}).Err())
+	if before, after := s.count(1, "c", bson.D{}), s.count(1, "d", bson.D{}); before != 0 || after != 10 {
+		t.Errorf("after a collection was renamed there are %d and %d documents", before, after)
+	}
+	s.must(s.db(0).Collection("d").Drop(ctx))
+	if n := s.count(1, "d", bson.D{}); n != 0 {
+		t.Errorf("of a collection that was dropped %d documents are seen", n)
+	}
+}
+
+// TestCursorsBeside: a cursor is where it was opened, and ends there with its collection, or when it is killed.
+func TestCursorsBeside(t *testing.T) {
+	s := startBeside(t, 2)
+	ctx := t.Context()
+	for i := range 30 {
+		s.insert(0, "c", bson.D{{Key: "_id", Value: i}})
+	}
+	at := s.answered(1, func() {
+		cursor, err := s.db(1).Collection("c").Find(ctx, bson.D{}, options.Find().SetBatchSize(7))
+		s.must(err)
+		var all []bson.D
+		s.must(cursor.All(ctx, &all))
+		if len(all) != 30 {
+			t.Errorf("a cursor has %d documents", len(all))
+		}
+	})
+	if at != 5 {
+		t.Errorf("%d of 5 requests are the second server's", at)
+	}
+	open := func() *mongo.Cursor {
+		t.Helper()
+		cursor, err := s.db(1).Collection("c").Find(ctx, bson.D{}, options.Find().SetBatchSize(2))
+		s.must(err)
+		return cursor
+	}
+	killed := open()
+	var reply struct{ CursorsKilled []int64 }
+	s.must(s.db(1).RunCommand(ctx, bson.D{{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{killed.ID()}}}).Decode(&reply))
+	if len(reply.CursorsKilled) != 1 {
+		t.Errorf("killCursors has killed %v", reply.CursorsKilled)
+	}
+	other, err := s.db(0).Collection("c").Find(ctx, bson.D{}, options.Find().SetBatchSize(2))
+	s.must(err)
+	if err := s.db(1).RunCommand(ctx, bson.D{{Key: "getMore", Value: other.ID()}, {Key: "collection", Value: "c"}}).Err(); codeIn(err) != 50738 { // which is another session's
+		t.Errorf("a cursor of the server that works is asked for by the other: %v", err)
+	}
+	// With its session it ends, too.
+	session, err := s.clients[1].StartSession()
+	s.must(err)
+	of, err := s.db(1).Collection("c").Find(mongo.NewSessionContext(ctx, session), bson.D{}, options.Find().SetBatchSize(2))
+	s.must(err)
+	s.must(s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "killSessions", Value: bson.A{}}}).Err()) // of nobody
+	s.must(s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}).Err())
+	if err := s.db(1).RunCommand(ctx, bson.D{{Key: "getMore", Value: of.ID()}, {Key: "collection", Value: "c"}}).Err(); codeIn(err) != 43 {
+		t.Errorf("a cursor of a session that was killed: %v", err)
+	}
+	dropped := open()
+	s.must(s.db(0).Collection("c").Drop(ctx))
+	for dropped.Next(ctx) {
+	}
+	if code := codeIn(dropped.Err()); code != 175 {
+		t.Errorf("a cursor whose collection was dropped: %v", dropped.Err())
+	}
+}
+
+func codeIn(err error) int {
+	var e mongo.CommandError
+	if errors.As(err, &e) {
+		return int(e.Code)
+	}
+	return 0
+}
+
+// TestExpiryBeside: what has expired is seen by no server, by the clock of the one that works; what is to expire later from now on is seen by none before.
+func TestExpiryBeside(t *testing.T) {
+	s := startBeside(t, 2)
+	ctx := t.Context()
+	s.must(s.clients[0].Database("admin").RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: "maxTimeNeverTimeOut"}, {Key: "mode", Value: "off"}}).Err())
+	s.must(s.db(0).RunCommand(ctx, bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{
+		bson.D{{Key: "key", Value: bson.D{{Key: "_ts", Value: 1}}}, {Key: "name", Value: "ttl"}, {Key: "expireAfterSeconds", Value: 10}}}}}).Err())
+	for i := range 20 {
+		s.insert(0, "c", bson.D{{Key: "_id", Value: i}, {Key: "ttl", Value: 5 + i}})
+	}
+	for passed := range 30 {
+		want := 20
+		if passed >= 5 {
+			want = max(20-(passed-4), 0)
+		}
+		at := s.answered(1, func() {
+			if n := s.count(1, "c", bson.D{}); n != want {
+				t.Errorf("after %d seconds the second server sees %d documents, want %d", passed, n, want)
+			}
+		})
+		if at != 1 {
+			t.Errorf("the second server has answered %d of 1 reads", at)
+		}
+		if n := s.count(0, "c", bson.D{}); n != want {
+			t.Errorf("after %d seconds the first server sees %d documents, want %d", passed, n, want)
+		}
+		s.clock.Advance(time.Second)
+	}
+	// All TTLs hide, or not, as the server says that works.
+	s.must(s.db(0).RunCommand(ctx, bson.D{{Key: "createIndexes", Value: "d"}, {Key: "indexes", Value: bson.A{
+		bson.D{{Key: "key", Value: bson.D{{Key: "at", Value: 1}}}, {Key: "name", Value: "ttl"}, {Key: "expireAfterSeconds", Value: 0}}}}}).Err())
+	s.must(s.clients[0].Database("admin").RunCommand(ctx, bson.D{{Key: "setParameter", Value: 1}, {Key: "ttlMonitorEnabled", Value: false}}).Err())
+	s.insert(0, "d", bson.D{{Key: "at", Value: s.clock.Now().Add(time.Second)}})
+	s.clock.Advance(2 * time.Second)
+	if n := s.count(1, "d", bson.D{}); n != 1 {
+		t.Errorf("%d documents are seen that have expired, and that nothing hides", n)
+	}
+	s.must(s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "setParameter", Value: 1}, {Key: "ttlHideExpired", Value: true}}).Err())
+	if n := s.count(1, "d", bson.D{}); n != 0 {
+		t.Errorf("%d documents are seen that ttlHideExpired hides", n)
+	}
+}
+
+// TestHandedOn: what is not for the second server to answer the first one answers.
+func TestHandedOn(t *testing.T) {
+	s := startBeside(t, 2)
+	ctx := t.Context()
+	s.insert(0, "c", bson.D{{Key: "_id", Value: 1}})
+	run := func(db string, command bson.D) error { return s.clients[1].Database(db).RunCommand(ctx, command).Err() }
+	find := bson.D{{Key: "find", Value: "c"}}
+	aggregate := func(stage bson.D) bson.D {
+		return bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{stage}}, {Key: "cursor", Value: bson.D{}}}
+	}
+	for what, f := range map[string]func() error{
+		"explain":      func() error { return run("test", bson.D{{Key: "explain", Value: find}}) },
+		"$indexStats":  func() error { return run("test", aggregate(bson.D{{Key: "$indexStats", Value: bson.D{}}})) },
+		"$out":         func() error { return run("test", aggregate(bson.D{{Key: "$out", Value: "o"}})) },
+		"of config":    func() error { return run("config", find) },
+		"linearizable": func() error { return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "linearizable"}}})) },
+		"snapshot":     func() error { return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "snapshot"}}})) },
+		"transaction": func() error {
+			return s.clients[1].UseSession(ctx, func(ctx context.Context) error {
+				session := mongo.SessionFromContext(ctx)
+				if err := session.StartTransaction(); err != nil {
+					return err
+				}
+				if _, err := s.db(1).Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: "mine"}}); err != nil {
+					return err
+				}
+				if err := s.db(1).Collection("c").FindOne(ctx, bson.D{{Key: "_id", Value: "mine"}}).Err(); err != nil {
+					return fmt.Errorf("a transaction does not see what it has written: %w", err)
+				}
+				if n := s.count(1, "c", bson.D{{Key: "_id", Value: "mine"}}); n != 0 {
+					return errors.New("what is not committed is seen")
+				}
+				s.servers[1].sharing.reads.answered.Add(-1) // that one
+				return session.CommitTransaction(ctx)
+			})
+		},
+	} {
+		var err error
+		if n := s.answered(1, func() { err = f() }); n != 0 || err != nil {
+			t.Errorf("%s: %d are answered, %v", what, n, err)
+		}
+	}
+	if n := s.count(1, "c", bson.D{{Key: "_id", Value: "mine"}}); n != 1 {
+		t.Error("what was committed is not seen")
+	}
+	if n := s.count(1, "o", bson.D{}); n == 0 {
+		t.Error("what $out has written is not seen")
+	}
+	// Reads of which each is to be told somewhere, or to fail.
+	s.must(run("test", bson.D{{Key: "profile", Value: 2}}))
+	if n := s.answered(1, func() { s.count(1, "c", bson.D{}) }); n != 0 {
+		t.Error("a read is not profiled")
+	}
+	s.must(run("test", bson.D{{Key: "profile", Value: 0}}))
+	fails := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: 1234}}}}
+	s.must(run("admin", fails))
+	if err := run("test", find); codeIn(err) != 1234 {
+		t.Errorf("a find that is to fail: %v", err)
+	}
+	fails[1].Value = "off"
+	s.must(run("admin", fails))
+	// How reads are answered is the same everywhere.
+	s.must(run("admin", bson.D{{Key: "setParameter", Value: 1}, {Key: "notablescan", Value: true}}))
+	if err := run("test", bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "x", Value: 1}}}}); codeIn(err) != 291 {
+		t.Errorf("with notablescan a find says %v", err)
+	}
+}
+
+// TestTakeOverBeside: who has read beside another server goes on with the data when that has ended, and a new one reads beside it.
+func TestTakeOverBeside(t *testing.T) {
+	s := startBeside(t, 2)
+	s.insert(0, "c", bson.D{{Key: "_id", Value: 1}})
+	if n := s.count(1, "c", bson.D{}); n != 1 {
+		t.Fatalf("%d documents are seen", n)
+	}
+	s.stops[0]()
+	for end := time.Now().Add(time.Minute); !s.servers[1].sharing.router.IsHere(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody works on the data")
+		}
+	}
+	if s.servers[1].sharing.reads.holder.Current() != nil {
+		t.Error("a server that works reads beside another one still")
+	}
+	s.insert(1, "c", bson.D{{Key: "_id", Value: 2}})
+	s.open()
+	at := s.answered(2, func() {
+		if n := s.count(2, "c", bson.D{}); n != 2 {
+			t.Errorf("a server that comes later sees %d documents", n)
+		}
+	})
+	if at != 1 {
+		t.Errorf("it has answered %d of 1 reads", at)
+	}
+}
+
+// TestNothingStale: clients that write by any of three servers and read by any. Whatever was acknowledged before a read begins it sees.
+func TestNothingStale(t *testing.T) {
+	const (
+		clients = 6
+		docs    = 4
+		turns   = 150
+	)
+	seed := testseed.Of(t)
+	s := startBeside(t, 3)
+	var acknowledged [docs]atomic.Int64
+	for i := range docs {
+		s.insert(0, "c", bson.D{{Key: "_id", Value: i}, {Key: "n", Value: int64(0)}})
+	}
+	var group sync.WaitGroup
+	for client := range clients {
+		random := rand.New(rand.NewPCG(seed, uint64(client)))
+		group.Go(func() {
+			for range turns {
+				doc, at := random.IntN(docs), random.IntN(len(s.clients))
+				coll, filter := s.db(at).Collection("c"), bson.D{{Key: "_id", Value: doc}}
+				var got struct{ N int64 }
+				if random.IntN(2) == 0 {
+					update := bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}
+					if err := coll.FindOneAndUpdate(t.Context(), filter, update, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&got); err != nil {
+						t.Error(err)
+						return
+					}
+					for before := acknowledged[doc].Load(); before < got.N && !acknowledged[doc].CompareAndSwap(before, got.N); before = acknowledged[doc].Load() {
+					}
+					continue
+				}
+				least := acknowledged[doc].Load()
+				if err := coll.FindOne(t.Context(), filter).Decode(&got); err != nil {
+					t.Error(err)
+					return
+				}
+				if got.N < least {
+					t.Errorf("server %d sees %d, and %d was acknowledged before", at, got.N, least)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for n := 1; n < 3; n++ {
+		if s.servers[n].sharing.reads.answered.Load() == 0 {
+			t.Errorf("server %d has answered no read", n)
+		}
+	}
+}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,6 +28,7 @@ type beside struct {
 	t       *testing.T
 	clock   *clock.Fake
 	cluster *tikvtest.Cluster
+	key     string // the file of the key that the servers have where clients log in; "": they do not
 	servers []*Server
 	clients []*mongo.Client
 	stops   []func()
@@ -42,8 +46,12 @@ func startBeside(t *testing.T, n int) *beside {
 // open opens one more. It returns when that answers, and reads itself where another one works.
 func (s *beside) open() {
 	s.t.Helper()
-	server, err := Open(Options{Port: AnyPort, Engine: TiKV, Clock: benchClock{s.clock}, Parameters: map[string]string{"enableTestCommands": "1"},
-		seams: &seams{cluster: func() *tikv.KVStore { return s.cluster.Store(s.t) }}})
+	o := Options{Port: AnyPort, Engine: TiKV, Clock: benchClock{s.clock}, Parameters: map[string]string{"enableTestCommands": "1"},
+		seams: &seams{cluster: func() *tikv.KVStore { return s.cluster.Store(s.t) }}}
+	if s.key != "" {
+		o.Authorization, o.KeyFile = true, s.key
+	}
+	server, err := Open(o)
 	s.must(err)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -55,15 +63,25 @@ func (s *beside) open() {
 		}
 	})
 	s.t.Cleanup(end)
-	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + server.Addr() + "/?directConnection=true"))
+	s.servers, s.stops = append(s.servers, server), append(s.stops, end)
+	s.clients = append(s.clients, s.client(len(s.servers)-1, ""))
+	s.ready(len(s.servers) - 1)
+}
+
+// client is a client of one server, who logs in where a user is said with his password.
+func (s *beside) client(n int, user string) *mongo.Client {
+	s.t.Helper()
+	if user != "" {
+		user += "@"
+	}
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + user + s.servers[n].Addr() + "/?directConnection=true"))
 	s.must(err)
 	s.t.Cleanup(func() {
 		short, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = client.Disconnect(short)
 	})
-	s.servers, s.clients, s.stops = append(s.servers, server), append(s.clients, client), append(s.stops, end)
-	s.ready(len(s.servers) - 1)
+	return client
 }
 
 // ready returns when a server answers reads itself.
@@ -297,12 +315,16 @@ func TestHandedOn(t *testing.T) {
 		return bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{stage}}, {Key: "cursor", Value: bson.D{}}}
 	}
 	for what, f := range map[string]func() error{
-		"explain":      func() error { return run("test", bson.D{{Key: "explain", Value: find}}) },
-		"$indexStats":  func() error { return run("test", aggregate(bson.D{{Key: "$indexStats", Value: bson.D{}}})) },
-		"$out":         func() error { return run("test", aggregate(bson.D{{Key: "$out", Value: "o"}})) },
-		"of config":    func() error { return run("config", find) },
-		"linearizable": func() error { return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "linearizable"}}})) },
-		"snapshot":     func() error { return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "snapshot"}}})) },
+		"explain":     func() error { return run("test", bson.D{{Key: "explain", Value: find}}) },
+		"$indexStats": func() error { return run("test", aggregate(bson.D{{Key: "$indexStats", Value: bson.D{}}})) },
+		"$out":        func() error { return run("test", aggregate(bson.D{{Key: "$out", Value: "o"}})) },
+		"of config":   func() error { return run("config", find) },
+		"linearizable": func() error {
+			return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "linearizable"}}}))
+		},
+		"snapshot": func() error {
+			return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "snapshot"}}}))
+		},
 		"transaction": func() error {
 			return s.clients[1].UseSession(ctx, func(ctx context.Context) error {
 				session := mongo.SessionFromContext(ctx)
@@ -351,6 +373,61 @@ func TestHandedOn(t *testing.T) {
 	s.must(run("admin", bson.D{{Key: "setParameter", Value: 1}, {Key: "notablescan", Value: true}}))
 	if err := run("test", bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "x", Value: 1}}}}); codeIn(err) != 291 {
 		t.Errorf("with notablescan a find says %v", err)
+	}
+}
+
+// TestLoginBeside: a server that reads itself lets nobody read more than the one that works would, as soon as that would not.
+func TestLoginBeside(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k3y+", 16)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &beside{t: t, clock: clock.NewFake(time.Now()), cluster: tikvtest.New(t), key: key}
+	s.open()
+	ctx := t.Context()
+	user := func(name string, role bson.D) bson.D {
+		return bson.D{{Key: "createUser", Value: name}, {Key: "pwd", Value: "secret"}, {Key: "roles", Value: bson.A{role}}}
+	}
+	s.must(s.clients[0].Database("admin").RunCommand(ctx, user("ann", bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}})).Err())
+	ann := s.client(0, "ann:secret")
+	s.must(ann.Database("admin").RunCommand(ctx, user("bob", bson.D{{Key: "role", Value: "read"}, {Key: "db", Value: "test"}})).Err())
+	for _, db := range []string{"test", "other"} {
+		_, err := ann.Database(db).Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
+		s.must(err)
+	}
+	s.open()
+	bob := s.client(1, "bob:secret")
+	read := func(client *mongo.Client, db string) (code, answered int) {
+		var err error
+		answered = s.answered(1, func() { err = client.Database(db).Collection("c").FindOne(ctx, bson.D{}).Err() })
+		if err != nil && codeIn(err) == 0 {
+			t.Errorf("a read fails: %v", err)
+		}
+		return codeIn(err), answered
+	}
+	for _, c := range []struct {
+		who            string
+		client         *mongo.Client
+		db             string
+		code, answered int
+	}{
+		{"bob in his database", bob, "test", 0, 1},
+		{"bob in another one", bob, "other", 13, 1},
+		{"ann", s.client(1, "ann:secret"), "other", 0, 1},
+		{"nobody", s.clients[1], "test", 13, 0},
+	} {
+		if code, answered := read(c.client, c.db); code != c.code || answered != c.answered {
+			t.Errorf("%s: code %d, and %d reads are answered; want %d and %d", c.who, code, answered, c.code, c.answered)
+		}
+	}
+	for _, change := range []bson.D{
+		{{Key: "revokeRolesFromUser", Value: "bob"}, {Key: "roles", Value: bson.A{bson.D{{Key: "role", Value: "read"}, {Key: "db", Value: "test"}}}}},
+		{{Key: "dropUser", Value: "bob"}},
+	} {
+		s.must(ann.Database("admin").RunCommand(ctx, change).Err())
+		if code, _ := read(bob, "test"); code != 13 {
+			t.Errorf("after %s a read of his ends with %d", change[0].Key, code)
+		}
 	}
 }
 

@@ -306,6 +306,9 @@ func openDatabase(s *Server, from origin, opened func()) (d *database, err error
 		config.Tracer = d.tracer
 	}
 	config.ReplicaSet, config.Router = d.set, s.opts.sharesKeyspace()
+	if s.sharing != nil && from.told == nil {
+		config.Beside = &s.sharing.heard
+	}
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
 		Checkpoints: checkpoint.NewRegistry(d.clock, from.engine, s.log.For("STORAGE")), FailPoints: d.failPoints})
 	d.metrics = s.metricsHandler(d)

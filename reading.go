@@ -113,7 +113,7 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 		return err
 	}
 	defer conn.Close()
-	t := &told{worker: worker{of: of, conn: conn}, clock: s.clock, rounds: rounds{wake: make(chan struct{}, 1)}}
+	t := &told{worker: worker{of: of, conn: conn, address: s.tikvOptions().Address}, clock: s.clock, rounds: rounds{wake: make(chan struct{}, 1)}}
 	begin, err := t.ask(ctx, fromNow)
 	if err != nil {
 		return err
@@ -423,8 +423,9 @@ func appName(metadata bson.Doc) string {
 
 // worker is the way to the server that works on the data. It is used by one goroutine.
 type worker struct {
-	of   router.Target
-	conn *peer.Conn
+	of      router.Target
+	conn    *peer.Conn
+	address string // where that one reaches this one
 }
 
 // answer is what that server says.
@@ -447,7 +448,7 @@ func isFollowing(body bson.Doc) bool { return body.FirstKey() == followName }
 func (a *worker) ask(ctx context.Context, place int64) (got answer, err error) {
 	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), askTime)
 	defer cancel()
-	d, err := a.conn.Call(ctx, bson.Build().String(followName, a.of.ID).Int64("place", place).String("$db", "admin").Doc())
+	d, err := a.conn.Call(ctx, bson.Build().String(followName, a.of.ID).Int64("place", place).String("address", a.address).String("$db", "admin").Doc())
 	if err != nil {
 		return got, err
 	}
@@ -506,6 +507,9 @@ func (s *Server) tellFollower(ctx context.Context, c *server.Conn, k *caller, bo
 	}
 	if err := s.admitMember(ctx, c, k); err != nil {
 		return nil, err
+	}
+	if address := body.Lookup("address"); address.Type == bson.TypeString {
+		s.sharing.heard.hear(string([]byte(address.Str())))
 	}
 	// What the others are to hide by is read before what was committed: it holds behind that.
 	hidesAll := d.expiry.HideExpired.Get()

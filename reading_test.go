@@ -376,6 +376,54 @@ func TestHandedOn(t *testing.T) {
 	}
 }
 
+// TestOperationsBeside: the server that works shows what others do, and stops it there, for clients of any server.
+func TestOperationsBeside(t *testing.T) {
+	s := startBeside(t, 3)
+	ctx := t.Context()
+	for i := range 50 {
+		s.insert(0, "c", bson.D{{Key: "_id", Value: i}})
+	}
+	var stages mongo.Pipeline
+	for i := range 6 { // 50 to the power of 7 documents
+		as := fmt.Sprint("a", i)
+		stages = append(stages, bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: as}}}}, bson.D{{Key: "$unwind", Value: "$" + as}})
+	}
+	stages = append(stages, bson.D{{Key: "$count", Value: "n"}})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.db(2).Collection("c").Aggregate(ctx, stages)
+		ended <- err
+	}()
+	admin := s.clients[1].Database("admin")
+	var shown []struct{ Opid, Host string }
+	for end := time.Now().Add(time.Minute); len(shown) == 0; <-time.After(10 * time.Millisecond) {
+		cursor, err := admin.Aggregate(ctx, mongo.Pipeline{{{Key: "$currentOp", Value: bson.D{{Key: "allUsers", Value: true}}}},
+			{{Key: "$match", Value: bson.D{{Key: "command.aggregate", Value: "c"}}}}})
+		s.must(err)
+		s.must(cursor.All(ctx, &shown))
+		if time.Now().After(end) {
+			t.Fatal("an operation of another server is not shown")
+		}
+	}
+	if want := s.servers[2].Addr(); shown[0].Host != want || !strings.HasPrefix(shown[0].Opid, want+":") {
+		t.Errorf("an operation of the server %s is shown as %v", want, shown)
+	}
+	var inprog struct{ Inprog []bson.M }
+	s.must(s.clients[0].Database("admin").RunCommand(ctx, bson.D{{Key: "currentOp", Value: 1}, {Key: "command.aggregate", Value: "c"}}).Decode(&inprog))
+	if len(inprog.Inprog) != 1 {
+		t.Errorf("currentOp shows %v", inprog.Inprog)
+	}
+	for opid, code := range map[string]int{"nobody:1": 28625, "1": 28625, s.servers[2].Addr(): 28625, "127.0.0.1:1:1": 6, s.servers[2].Addr() + ":x": 28625} {
+		if err := admin.RunCommand(ctx, bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: opid}}).Err(); codeIn(err) != code {
+			t.Errorf("killOp of %s: %v", opid, err)
+		}
+	}
+	s.must(admin.RunCommand(ctx, bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: shown[0].Opid}}).Err())
+	if err := <-ended; codeIn(err) != 11601 {
+		t.Errorf("an operation that was killed ends with %v", err)
+	}
+}
+
 // TestLoginBeside: a server that reads itself lets nobody read more than the one that works would, as soon as that would not.
 func TestLoginBeside(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
@@ -419,6 +467,27 @@ func TestLoginBeside(t *testing.T) {
 		if code, answered := read(c.client, c.db); code != c.code || answered != c.answered {
 			t.Errorf("%s: code %d, and %d reads are answered; want %d and %d", c.who, code, answered, c.code, c.answered)
 		}
+	}
+	shows := func(client *mongo.Client) int {
+		t.Helper()
+		cursor, err := client.Database("admin").Aggregate(ctx, mongo.Pipeline{{{Key: "$currentOp", Value: bson.D{{Key: "allUsers", Value: true}, {Key: "idleConnections", Value: true}}}},
+			{{Key: "$match", Value: bson.D{{Key: "host", Value: s.servers[1].Addr()}, {Key: "effectiveUsers.user", Value: "bob"}}}}})
+		s.must(err)
+		var all []bson.M
+		s.must(cursor.All(ctx, &all))
+		return len(all)
+	}
+	if n := shows(ann); n == 0 {
+		t.Error("the server that works does not show who is connected to the other")
+	}
+	if err := s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: 1}, {Key: "operations", Value: bson.D{}}}).Err(); codeIn(err) != 13 {
+		t.Errorf("a client asks as if it were a server: %v", err)
+	}
+	if err := bob.Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: 1}, {Key: "operations", Value: bson.D{}}}).Err(); codeIn(err) != 13 {
+		t.Errorf("a user asks as if he were a server: %v", err)
+	}
+	if err := s.client(0, "bob:secret").Database("admin").RunCommand(ctx, bson.D{{Key: "ebbFollow", Value: s.servers[0].foundation.tikv.Load().Holder().ID}, {Key: "place", Value: int64(-1)}}).Err(); codeIn(err) != 13 {
+		t.Errorf("a user asks what has been committed: %v", err)
 	}
 	for _, change := range []bson.D{
 		{{Key: "revokeRolesFromUser", Value: "bob"}, {Key: "roles", Value: bson.A{bson.D{{Key: "role", Value: "read"}, {Key: "db", Value: "test"}}}}},

@@ -73,6 +73,9 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 		if isFollowing(req.Body) {
 			return s.followed(ctx, c, k, req)
 		}
+		if isForBeside(req.Body) {
+			return s.doBeside(ctx, c, k, req)
+		}
 		if reply, handed := s.sharing.route(ctx, c, k, req); handed {
 			return reply
 		}

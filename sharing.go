@@ -36,6 +36,7 @@ type sharing struct {
 	server *Server
 	router *router.Router
 	reads  reading
+	heard  followers
 	stop   context.CancelFunc
 	ended  chan struct{}
 	began  chan error // gets how it began, once
@@ -58,7 +59,7 @@ func (s *Server) share() (err error) {
 	s.sharing.router = router.New(router.Options{Peers: s.peerOptions, Wall: clock.Wall(), Failed: func(t router.Target, err error) {
 		s.log.For("NETWORK").Debug("The server that has the keyspace is not reached", "address", t.Address, "error", err.Error())
 	}})
-	s.sharing.reads.server = s
+	s.sharing.reads.server, s.sharing.heard.server = s, s
 	go s.sharing.run(ctx)
 	return <-s.sharing.began
 }

@@ -164,7 +164,10 @@ func Internal() *User {
 }
 
 // IsInternal says whether u is that one.
-func (u *User) IsInternal() bool { return u.Name == Name{"__system", "local"} }
+func (u *User) IsInternal() bool { return u.Name.IsInternal() }
+
+// IsInternal says whether it is that user's.
+func (n Name) IsInternal() bool { return n == Name{"__system", "local"} }
 
 func notFound(name Name) error {
 	return mongoerr.New(mongoerr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"math"
 	"strings"
 
@@ -48,7 +49,7 @@ func currentOp(op *Op) (bson.Doc, error) {
 			}
 		}
 	}
-	rows, err := matching(op.operations(inprog{idle: all, sessions: true, truncate: true, whose: whose}), filter.Doc())
+	rows, err := matching(op.allOperations(op.Ctx, inprog{idle: all, sessions: true, truncate: true, whose: whose}), filter.Doc())
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +114,11 @@ func (want *inprog) commandBytes() int {
 		return truncatedBytes
 	}
 	return untruncated
+}
+
+// allOperations describes what this server is doing, and those that read beside it.
+func (s *Server) allOperations(ctx context.Context, want inprog) []bson.Doc {
+	return append(s.operations(want), s.operationsBeside(ctx, want)...)
 }
 
 // operations describes what the server is doing, a document each in MongoDB's form.
@@ -344,11 +350,11 @@ func isoTime(millis int64) string {
 }
 
 // currentOpStage is what $currentOp shows, whose options the pipeline has checked.
-func (s *Server) currentOpStage(spec bson.Doc, whose *viewer) []bson.Doc {
+func (s *Server) currentOpStage(ctx context.Context, spec bson.Doc, whose *viewer) []bson.Doc {
 	if spec.Lookup("allUsers").Truthy() {
 		whose = nil
 	}
-	return s.operations(inprog{idle: spec.Lookup("idleConnections").Truthy(), cursors: spec.Lookup("idleCursors").Truthy(),
+	return s.allOperations(ctx, inprog{idle: spec.Lookup("idleConnections").Truthy(), cursors: spec.Lookup("idleCursors").Truthy(),
 		sessions: spec.Lookup("idleSessions").IsMissing() || spec.Lookup("idleSessions").Truthy(),
 		truncate: spec.Lookup("truncateOps").Truthy(), whose: whose})
 }

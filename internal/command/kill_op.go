@@ -18,6 +18,9 @@ func killOp(op *Op) (bson.Doc, error) {
 	if v.IsMissing() {
 		return nil, mongoerr.New(mongoerr.NoSuchKey, "Did not provide \"op\" field")
 	}
+	if v.Type == bson.TypeString && op.Beside != nil {
+		return op.killBeside(v.Str())
+	}
 	if !v.IsNumber() {
 		return nil, mongoerr.New(mongoerr.TypeMismatch, "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found op: %s", v)
 	}

@@ -61,6 +61,8 @@ type Config struct {
 	// Router has clients see a router of a cluster (mongos) in the place of the replica set's member: what they may do is the same, and there are
 	// several servers that they may ask.
 	Router bool
+	// Beside are the servers that read what this one works on; nil where there can be none.
+	Beside Beside
 	// Authorization: who has not logged in may do nothing, and others what they are allowed to.
 	Authorization bool
 	// Certificates are what TLS goes by; nil where there is none.

@@ -54,7 +54,7 @@ func (v *viewer) Documents(ctx context.Context, ns namespace.NS, name string, sp
 func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
 	switch name {
 	case "$currentOp":
-		return s.currentOpStage(spec.Doc(), whose), nil
+		return s.currentOpStage(ctx, spec.Doc(), whose), nil
 	case "$listLocalSessions", "$listSessions":
 		return s.sessionDocuments(spec.Doc(), whose), nil
 	case "$collStats":

@@ -55,17 +55,13 @@ type reading struct {
 
 // follow has the server read beside another one. It may be told the same again.
 func (r *reading) follow(of router.Target) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.mu.of == of {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	before, changed := r.turn(of, stop, ended)
+	if !changed {
+		stop()
 		return
 	}
-	if r.mu.of = of; r.mu.stop != nil {
-		r.mu.stop()
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	before, ended := r.mu.ended, make(chan struct{})
-	r.mu.stop, r.mu.ended = stop, ended
 	go func() {
 		defer close(ended)
 		if before != nil {
@@ -75,6 +71,21 @@ func (r *reading) follow(of router.Target) {
 			r.run(ctx, of)
 		}
 	}()
+}
+
+// turn has it turn to another server. What it returns is closed when nothing is left of the one before; nil: there was none.
+func (r *reading) turn(of router.Target, stop context.CancelFunc, ended chan struct{}) (before chan struct{}, changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.of == of {
+		return nil, false
+	}
+	if r.mu.of = of; r.mu.stop != nil {
+		r.mu.stop()
+	}
+	before = r.mu.ended
+	r.mu.stop, r.mu.ended = stop, ended
+	return before, true
 }
 
 // end has it read beside nobody. It returns when nothing is left of the database.

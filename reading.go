@@ -29,12 +29,18 @@ import (
 //
 // Before it answers a read, a server asks the one that works what has come since it asked last, and takes note of that. So the read sees all that anybody was
 // acknowledged before, wherever, and what a client does by one server it sees by another. Reads that come while it asks share the next question: one is on its
-// way at a time. What is asked for is a few bytes where nothing has happened, whatever is read.
+// way at a time, and the more clients read these moments, the longer the next one waits for others. What is asked for is a few bytes where nothing has happened,
+// whatever is read.
 
 const (
 	// askTime bounds one question, and idlePause is how long nobody asks at most, so that little is told at once.
 	askTime   = 5 * time.Second
 	idlePause = 500 * time.Millisecond
+	// Each connection that reads these moments has questions be that far apart, up to maxSpacing: what they cost the other server does not grow with the
+	// readers. A moment is a readerWindow.
+	readerSpacing = 50 * time.Microsecond
+	maxSpacing    = 2 * time.Millisecond
+	readerWindow  = 100 * time.Millisecond
 	// reopenReads is how long a server waits that could not read beside the other, until it tries again.
 	reopenReads = time.Second
 )
@@ -154,6 +160,7 @@ type told struct {
 	clock     clock.Clock
 	engine    *tikvkv.Follower
 	rounds    rounds
+	readers   readers
 	millis    atomic.Int64
 	hidesUpTo atomic.Int64
 	hidesAll  atomic.Bool
@@ -203,7 +210,7 @@ func (t *told) note(a answer) {
 // run asks whenever somebody wants to read, and now and then, until something fails or ctx ends.
 func (t *told) run(ctx context.Context, d *database) error {
 	t.findSettings(d)
-	for {
+	for asked := time.Duration(0); ; {
 		pause := clock.Wall().NewTimer(idlePause)
 		select {
 		case <-ctx.Done():
@@ -213,6 +220,13 @@ func (t *told) run(ctx context.Context, d *database) error {
 		case <-pause.C():
 		}
 		pause.Stop()
+		spacing := min(time.Duration(t.readers.lately())*readerSpacing, maxSpacing)
+		if wait := asked + spacing - clock.Monotonic(clock.Wall()); wait > readerSpacing {
+			if err := clock.Wait(ctx, clock.Wall(), wait); err != nil {
+				return err
+			}
+		}
+		asked = clock.Monotonic(clock.Wall())
 		these := t.rounds.begin()
 		if err := t.round(ctx, d); err != nil {
 			these.end(err)
@@ -327,6 +341,48 @@ type reader struct {
 	metadata bson.Doc
 	// knows says that the connection here is as whom the client has logged in at the other server, and unknown that this cannot be.
 	knows, unknown bool
+	// window is that in which it has read last.
+	window int64
+}
+
+// readers counts the connections that read in a window of time.
+type readers struct {
+	mu        sync.Mutex // guards the rest
+	window    int64
+	now, last int64
+}
+
+// count counts a connection in the window of the moment.
+func (r *readers) count(k *reader) {
+	window := int64(clock.Monotonic(clock.Wall()) / readerWindow)
+	if k.window == window {
+		return
+	}
+	k.window = window
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(window)
+	r.now++
+}
+
+// turn goes on to a window. The caller holds mu.
+func (r *readers) turn(window int64) {
+	switch {
+	case r.window == window:
+	case r.window == window-1:
+		r.window, r.last, r.now = window, r.now, 0
+	default:
+		r.window, r.last, r.now = window, 0, 0
+	}
+}
+
+// lately is how many have read in the window of the moment or, if that were more, in the one before.
+func (r *readers) lately() int64 {
+	window := int64(clock.Monotonic(clock.Wall()) / readerWindow)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(window)
+	return max(r.now, r.last)
 }
 
 // forget is for a client who may be somebody else from now on.
@@ -366,6 +422,7 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 	if command.IsAboutCursors(req.Body) && !d.commands.Answers(req.Body, false) { // the other server has them
 		return handed, false
 	}
+	d.told.readers.count(&k.reads)
 	if err := d.told.rounds.join(ctx); err != nil || !d.commands.Answers(req.Body, d.told.watched.Load()) {
 		return handed, false
 	}

@@ -85,7 +85,7 @@ type Options struct {
 	// Engine is Pebble, InMemory or TiKV; "" is Pebble.
 	Engine string
 	// Cluster is the one that has the data where Engine is TiKV. Without a ReplicaSet any number of servers may be on its keyspace: one at a time works
-	// there, the others hand clients on to it, and clients see routers.
+	// there, the others read there and hand the rest on to it, and clients see routers.
 	Cluster Cluster
 	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
 	CacheBytes int64

@@ -3,6 +3,7 @@ package ebb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,45 +65,37 @@ func (f *followers) there() (all []string) {
 	return all
 }
 
-// Operations implements command.Beside.
-func (f *followers) Operations(ctx context.Context, want bson.Doc) map[string][]bson.Doc {
+// AskAll implements command.Beside.
+func (f *followers) AskAll(ctx context.Context, what bson.Doc) map[string]bson.Doc {
 	var mu sync.Mutex
 	var calls sync.WaitGroup
-	all := map[string][]bson.Doc{}
+	all := map[string]bson.Doc{}
 	for _, address := range f.there() {
 		calls.Go(func() {
-			said, err := f.call(ctx, address, bson.Build().Document("operations", want))
-			if err != nil || said.Lookup("operations").Type != bson.TypeArray {
+			said, err := f.call(ctx, address, what)
+			if err != nil {
+				f.server.log.For("NETWORK").Debug("A server that reads beside this one was not asked", "address", address, "error", err.Error())
 				return
-			}
-			var docs []bson.Doc
-			for it := said.Lookup("operations").Doc().Iter(); it.Next(); {
-				if it.Value().Type == bson.TypeObject {
-					docs = append(docs, it.Value().Doc())
-				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all[address] = docs
+			all[address] = said
 		})
 	}
 	calls.Wait()
 	return all
 }
 
-// Kill implements command.Beside.
-func (f *followers) Kill(ctx context.Context, address string, id int64) error {
-	for _, there := range f.there() {
-		if there == address {
-			_, err := f.call(ctx, address, bson.Build().Int64("kill", id))
-			return err
-		}
+// Ask implements command.Beside.
+func (f *followers) Ask(ctx context.Context, address string, what bson.Doc) (bson.Doc, error) {
+	if !slices.Contains(f.there(), address) {
+		return nil, mongoerr.New(mongoerr.HostUnreachable, "no server reads here that is reached at %s", address)
 	}
-	return mongoerr.New(mongoerr.HostUnreachable, "no server reads here that is reached at %s", address)
+	return f.call(ctx, address, what)
 }
 
 // call asks one of them for something.
-func (f *followers) call(ctx context.Context, address string, what *bson.Builder) (bson.Doc, error) {
+func (f *followers) call(ctx context.Context, address string, what bson.Doc) (bson.Doc, error) {
 	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), callTime)
 	defer cancel()
 	conn, err := peer.Dial(ctx, address, f.server.peerOptions())
@@ -110,7 +103,7 @@ func (f *followers) call(ctx context.Context, address string, what *bson.Builder
 		return nil, fmt.Errorf("call %s: %w", address, err)
 	}
 	defer conn.Close()
-	return conn.Call(ctx, bson.Build().Int32(besideName, 1).Fields(what.Doc()).String("$db", "admin").Doc())
+	return conn.Call(ctx, bson.Build().Document(besideName, what).String("$db", "admin").Doc())
 }
 
 // isForBeside says whether a request is that of the server that works on the data to one that reads.
@@ -134,19 +127,15 @@ func (s *Server) answerBeside(ctx context.Context, c *server.Conn, k *caller, bo
 	if err := s.admitBeside(ctx, c, k); err != nil {
 		return nil, err
 	}
-	if id := body.Lookup("kill"); id.Type == bson.TypeInt64 {
-		d.commands.KillOperation(id.Int64())
-		return bson.Build().Double("ok", 1).Doc(), nil
-	}
-	want := body.Lookup("operations")
-	if want.Type != bson.TypeObject {
+	what := body.Lookup(besideName)
+	if what.Type != bson.TypeObject {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the command %s is for servers among themselves", besideName)
 	}
-	b := bson.Build().Array("operations")
-	for i, o := range d.commands.Operations(want.Doc()) {
-		b.Document(bson.IndexKey(i), o)
+	said, err := d.commands.AnswerBeside(ctx, what.Doc())
+	if err != nil {
+		return nil, err
 	}
-	return b.End().Double("ok", 1).Doc(), nil
+	return bson.Build().Fields(said).Double("ok", 1).Doc(), nil
 }
 
 // admitBeside refuses who is not the server that works on the data, where servers can show that they are such. It shows that by logging in, which is handed

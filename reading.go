@@ -41,6 +41,9 @@ const (
 	readerSpacing = 50 * time.Microsecond
 	maxSpacing    = 2 * time.Millisecond
 	readerWindow  = 100 * time.Millisecond
+	// awaitTime is how long the other server waits for something to tell whoever wants to know, and quietWatches how often it is asked to when nobody wants to.
+	awaitTime    = time.Second
+	quietWatches = 5
 	// reopenReads is how long a server waits that could not read beside the other, until it tries again.
 	reopenReads = time.Second
 )
@@ -130,7 +133,7 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 		return err
 	}
 	defer conn.Close()
-	t := &told{worker: worker{of: of, conn: conn, address: s.tikvOptions().Address}, clock: s.clock, rounds: rounds{wake: make(chan struct{}, 1)}}
+	t := &told{worker: worker{of: of, conn: conn, address: s.tikvOptions().Address}, clock: s.clock, rounds: rounds{wake: make(chan struct{}, 1)}, changes: make(chan struct{}, 1)}
 	begin, err := t.ask(ctx, fromNow)
 	if err != nil {
 		return err
@@ -149,7 +152,12 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 		return errors.Join(err, d.close(), engine.Close())
 	}
 	r.holder.Put(d)
+	running, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { t.watch(running, d, s.peerOptions) })
 	err = t.run(ctx, d)
+	stop()
+	watching.Wait()
 	t.rounds.fail(err)
 	return errors.Join(err, s.endOf(&r.holder, mongoerr.New(mongoerr.HostUnreachable, "the server that works on the data is another one, or not reached")), engine.Close())
 }
@@ -161,6 +169,7 @@ type told struct {
 	engine    *tikvkv.Follower
 	rounds    rounds
 	readers   readers
+	changes   chan struct{} // holds one token where somebody is about to follow changes
 	millis    atomic.Int64
 	hidesUpTo atomic.Int64
 	hidesAll  atomic.Bool
@@ -261,6 +270,56 @@ func (t *told) round(ctx context.Context, d *database) error {
 	}
 }
 
+// expectChanges tells that somebody is about to follow changes.
+func (t *told) expectChanges() {
+	select {
+	case t.changes <- struct{}{}:
+	default:
+	}
+}
+
+// watch has questions be asked as soon as there is something to be told, as long as change streams are open here, until ctx ends. Without it they would hear
+// of it when somebody reads, or when nobody has asked for idlePause.
+func (t *told) watch(ctx context.Context, d *database, peers func() peer.Options) {
+	for {
+		select {
+		case <-t.changes:
+		case <-ctx.Done():
+			return
+		}
+		if err := t.watchOpen(ctx, d, peers); err != nil && clock.Wait(ctx, clock.Wall(), idlePause) != nil {
+			return
+		}
+	}
+}
+
+// watchOpen does so until no change stream is open any more.
+func (t *told) watchOpen(ctx context.Context, d *database, peers func() peer.Options) error {
+	conn, err := peer.Dial(ctx, t.of.Address, peers())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	w := worker{of: t.of, conn: conn}
+	known := t.engine.Place()
+	for quiet := 0; quiet < quietWatches && ctx.Err() == nil; quiet++ {
+		place, err := w.await(ctx, max(known, t.engine.Place()))
+		if err != nil {
+			return err
+		}
+		if known = max(known, place); known > t.engine.Place() {
+			t.rounds.poke()
+		}
+		if d.store.LogWatches().Open() > 0 {
+			quiet = -1
+		}
+		if clock.Wait(ctx, clock.Wall(), maxSpacing) != nil {
+			break
+		}
+	}
+	return nil
+}
+
 // findSettings finds which collections have settings.
 func (t *told) findSettings(d *database) {
 	for _, c := range d.store.Catalog().All() {
@@ -296,15 +355,20 @@ func (r *rounds) join(ctx context.Context) error {
 	}
 	mine := r.next
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.poke()
 	select {
 	case <-mine.done:
 		return mine.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// poke has a question be asked soon.
+func (r *rounds) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -423,6 +487,13 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 		return handed, false
 	}
 	d.told.readers.count(&k.reads)
+	if d.commands.Watches(req.Body) {
+		d.told.expectChanges()
+		if command.IsAboutCursors(req.Body) { // it tells of what has come, and not of all that has
+			r.answered.Add(1)
+			return reply(d.commands.Handle(ctx, k.reads.conn, request(req))), true
+		}
+	}
 	if err := d.told.rounds.join(ctx); err != nil || !d.commands.Answers(req.Body, d.told.watched.Load()) {
 		return handed, false
 	}
@@ -523,6 +594,23 @@ func (a *worker) ask(ctx context.Context, place int64) (got answer, err error) {
 	return readAnswer(d)
 }
 
+// await returns when there is something behind a place, or after awaitTime, and says up to where.
+func (a *worker) await(ctx context.Context, place uint64) (uint64, error) {
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), awaitTime+askTime)
+	defer cancel()
+	d, err := a.conn.Call(ctx, bson.Build().String(followName, a.of.ID).Int64("await", int64(place)).String("$db", "admin").Doc())
+	if err != nil {
+		return 0, err
+	}
+	got := d.Lookup("place")
+	if got.Type != bson.TypeInt64 {
+		return 0, errBrokenAnswer
+	}
+	return uint64(got.Int64()), nil
+}
+
+var errBrokenAnswer = errors.New("another server's answer is broken")
+
 func readAnswer(d bson.Doc) (got answer, err error) {
 	number := func(name string) int64 {
 		v := d.Lookup(name)
@@ -539,12 +627,12 @@ func readAnswer(d bson.Doc) (got answer, err error) {
 	got.More, got.hidesAll, got.watched = d.Lookup("more").Truthy(), d.Lookup("hidesAll").Truthy(), d.Lookup("watched").Truthy()
 	groups, parameters := d.Lookup("groups"), d.Lookup("parameters")
 	if err != nil || groups.Type != bson.TypeArray || parameters.Type != bson.TypeObject {
-		return got, errors.Join(err, errors.New("another server's answer is broken"))
+		return got, errors.Join(err, errBrokenAnswer)
 	}
 	got.parameters = parameters.Doc()
 	for it := groups.Doc().Iter(); it.Next(); {
 		if it.Value().Type != bson.TypeObject {
-			return got, errors.New("another server's answer is broken")
+			return got, errBrokenAnswer
 		}
 		got.Groups = append(got.Groups, it.Value().Doc())
 	}
@@ -562,6 +650,9 @@ func (s *Server) followed(ctx context.Context, c *server.Conn, k *caller, req *s
 
 func (s *Server) tellFollower(ctx context.Context, c *server.Conn, k *caller, body bson.Doc) (bson.Doc, error) {
 	id, place := body.Lookup(followName), body.Lookup("place")
+	if behind := body.Lookup("await"); id.Type == bson.TypeString && behind.Type == bson.TypeInt64 {
+		return s.awaitGroup(ctx, c, k, id.Str(), uint64(behind.Int64()))
+	}
 	if id.Type != bson.TypeString || place.Type != bson.TypeInt64 {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the command %s is for servers among themselves", followName)
 	}
@@ -599,4 +690,19 @@ func (s *Server) tellFollower(ctx context.Context, c *server.Conn, k *caller, bo
 		b.Document(bson.IndexKey(i), g)
 	}
 	return b.End().Document("parameters", parameters).Double("ok", 1).Doc(), nil
+}
+
+// awaitGroup returns when there is a group behind a place, or after awaitTime. Nothing of the database is held meanwhile.
+func (s *Server) awaitGroup(ctx context.Context, c *server.Conn, k *caller, id string, place uint64) (bson.Doc, error) {
+	engine := s.foundation.tikv.Load()
+	if s.sharing == nil || engine == nil || engine.Holder().ID != id {
+		return nil, errNotHere
+	}
+	if err := s.admitMember(ctx, c, k); err != nil {
+		return nil, err
+	}
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), awaitTime)
+	defer cancel()
+	engine.Await(ctx, place)
+	return bson.Build().Int64("place", int64(engine.Place())).Double("ok", 1).Doc(), nil
 }

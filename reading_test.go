@@ -424,6 +424,153 @@ func TestOperationsBeside(t *testing.T) {
 	}
 }
 
+// TestChangesBeside: a change stream is where it was opened, tells of what is written anywhere, in one order, and goes on elsewhere when its server has other
+// data.
+func TestChangesBeside(t *testing.T) {
+	s := startBeside(t, 3)
+	ctx := t.Context()
+	s.insert(0, "c", bson.D{{Key: "_id", Value: "before"}})
+	var streams []*mongo.ChangeStream
+	at := s.answered(1, func() {
+		for _, watched := range []interface {
+			Watch(context.Context, any, ...options.Lister[options.ChangeStreamOptions]) (*mongo.ChangeStream, error)
+		}{s.db(1).Collection("c"), s.db(1), s.clients[1]} {
+			stream, err := watched.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetFullDocument(options.UpdateLookup))
+			s.must(err)
+			t.Cleanup(func() { _ = stream.Close(context.Background()) })
+			streams = append(streams, stream)
+		}
+	})
+	if at != 3 {
+		t.Errorf("%d of 3 change streams are the second server's", at)
+	}
+	const n = 40
+	written := make(chan error, 1)
+	go func() {
+		for i := range n {
+			if _, err := s.db(i%3).Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: i}}); err != nil {
+				written <- err
+				return
+			}
+		}
+		_, err := s.db(2).Collection("c").UpdateOne(ctx, bson.D{{Key: "_id", Value: 3}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}})
+		written <- errors.Join(err, s.db(0).Collection("c").Drop(ctx))
+	}()
+	type event struct {
+		OperationType string
+		FullDocument  bson.M
+	}
+	var tokens []bson.Raw
+	for i, stream := range streams {
+		for doc := range n {
+			var got event
+			if !stream.Next(ctx) {
+				t.Fatalf("stream %d ends: %v", i, stream.Err())
+			}
+			s.must(stream.Decode(&got))
+			if got.OperationType != "insert" || got.FullDocument["_id"] != int32(doc) {
+				t.Fatalf("event %d of stream %d is %v", doc, i, got)
+			}
+			if i == 0 {
+				tokens = append(tokens, stream.ResumeToken())
+			}
+		}
+		for _, want := range []string{"update", "drop"} {
+			var got event
+			if !stream.Next(ctx) {
+				t.Fatalf("stream %d ends: %v", i, stream.Err())
+			}
+			if s.must(stream.Decode(&got)); got.OperationType != want {
+				t.Errorf("stream %d tells of %v, want %s", i, got, want)
+			}
+		}
+	}
+	s.must(<-written)
+	if streams[0].Next(ctx) { // invalidate, and the end
+		streams[0].Next(ctx)
+	}
+	// It goes on by another server, and from there on by whichever there is.
+	hosts := s.servers[2].Addr() + "," + s.servers[1].Addr()
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + hosts + "/"))
+	s.must(err)
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	again, err := client.Database("test").Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetResumeAfter(tokens[n-2]))
+	s.must(err)
+	t.Cleanup(func() { _ = again.Close(context.Background()) })
+	next := func(want string) {
+		t.Helper()
+		var got event
+		if !again.Next(ctx) {
+			t.Fatalf("the stream ends: %v", again.Err())
+		}
+		if s.must(again.Decode(&got)); got.OperationType != want {
+			t.Errorf("the stream goes on with %v, want %s", got, want)
+		}
+	}
+	next("insert")
+	next("update")
+	next("drop")
+	go func() {
+		s.stops[0]()
+		_, err := client.Database("test").Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: "after"}})
+		written <- err
+	}()
+	next("insert")
+	s.must(<-written)
+}
+
+// TestToldOfAll: what is told of servers, and what is for all of them, is of all of them.
+func TestToldOfAll(t *testing.T) {
+	s := startBeside(t, 3)
+	ctx := t.Context()
+	for i := range 20 {
+		s.insert(0, "c", bson.D{{Key: "_id", Value: i}, {Key: "a", Value: i % 2}, {Key: "b", Value: i % 3}})
+	}
+	_, err := s.db(0).Collection("c").Indexes().CreateMany(ctx, []mongo.IndexModel{{Keys: bson.D{{Key: "a", Value: 1}}}, {Keys: bson.D{{Key: "b", Value: 1}}}})
+	s.must(err)
+	both := bson.D{{Key: "a", Value: 1}, {Key: "b", Value: 1}}
+	for range 3 {
+		for n := range s.servers {
+			s.count(n, "c", both)
+		}
+	}
+	stage := func(name string) (all []bson.M) {
+		t.Helper()
+		cursor, err := s.db(1).Collection("c").Aggregate(ctx, mongo.Pipeline{{{Key: name, Value: bson.D{}}}})
+		s.must(err)
+		s.must(cursor.All(ctx, &all))
+		return all
+	}
+	uses := int64(0)
+	for _, ix := range stage("$indexStats") {
+		if ix["name"] != "_id_" {
+			uses += ix["accesses"].(bson.D)[0].Value.(int64)
+		}
+	}
+	if uses != 9 {
+		t.Errorf("indexes were used %d times, want 9", uses)
+	}
+	hosts := map[any]bool{}
+	for _, plan := range stage("$planCacheStats") {
+		hosts[plan["host"]] = true
+	}
+	if len(hosts) != 3 {
+		t.Errorf("plans are told of the servers %v", hosts)
+	}
+	s.must(s.db(2).RunCommand(ctx, bson.D{{Key: "planCacheClear", Value: "c"}}).Err())
+	if plans := stage("$planCacheStats"); len(plans) != 0 {
+		t.Errorf("after planCacheClear there are %v", plans)
+	}
+	cursor, err := s.db(1).Collection("c").Find(ctx, bson.D{}, options.Find().SetBatchSize(2))
+	s.must(err)
+	s.must(s.clients[2].Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}).Err())
+	for cursor.Next(ctx) {
+	}
+	if code := codeIn(cursor.Err()); code != 43 {
+		t.Errorf("a cursor at another server than the one by which all sessions were killed ends with %v", cursor.Err())
+	}
+}
+
 // TestLoginBeside: a server that reads itself lets nobody read more than the one that works would, as soon as that would not.
 func TestLoginBeside(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
@@ -480,10 +627,10 @@ func TestLoginBeside(t *testing.T) {
 	if n := shows(ann); n == 0 {
 		t.Error("the server that works does not show who is connected to the other")
 	}
-	if err := s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: 1}, {Key: "operations", Value: bson.D{}}}).Err(); codeIn(err) != 13 {
+	if err := s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: bson.D{{Key: "operations", Value: bson.D{}}}}}).Err(); codeIn(err) != 13 {
 		t.Errorf("a client asks as if it were a server: %v", err)
 	}
-	if err := bob.Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: 1}, {Key: "operations", Value: bson.D{}}}).Err(); codeIn(err) != 13 {
+	if err := bob.Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: bson.D{{Key: "operations", Value: bson.D{}}}}}).Err(); codeIn(err) != 13 {
 		t.Errorf("a user asks as if he were a server: %v", err)
 	}
 	if err := s.client(0, "bob:secret").Database("admin").RunCommand(ctx, bson.D{{Key: "ebbFollow", Value: s.servers[0].foundation.tikv.Load().Holder().ID}, {Key: "place", Value: int64(-1)}}).Err(); codeIn(err) != 13 {

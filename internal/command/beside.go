@@ -3,21 +3,97 @@ package command
 import (
 	"context"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
-// Beside are the servers that read what this one works on (ReadBeside), each at an address. What they are doing currentOp shows here, under opids that say
-// where, and killOp stops it.
+// Beside are the servers that read what this one works on (ReadBeside), each at an address. What is asked of them AnswerBeside answers there:
+//
+//	{operations: {idle, cursors, truncate, user, db}}   what they are doing: {documents: [operation]}
+//	{kill: opid}                                        nothing
+//	{stage, db, coll, spec}                             what a stage tells of a server: {documents: [document]}
+//	{command: {}}                                       nothing: one that is for all servers is carried out
 type Beside interface {
-	// Operations is what each of them is doing, as its Server.Operations says, by address. One that does not answer is left out.
-	Operations(ctx context.Context, want bson.Doc) map[string][]bson.Doc
-	// Kill stops an operation of one of them. Like killOp it says nothing of what there was to stop; an error: nobody has that address.
-	Kill(ctx context.Context, address string, id int64) error
+	// AskAll asks all of them. One that does not answer is left out.
+	AskAll(ctx context.Context, what bson.Doc) map[string]bson.Doc
+	// Ask asks the one at an address; an error where there is none.
+	Ask(ctx context.Context, address string, what bson.Doc) (bson.Doc, error)
+}
+
+// stagesBeside are those whose documents tell of what each server has done.
+var stagesBeside = []string{"$indexStats", "$planCacheStats"}
+
+// commandsBeside are carried out by all servers.
+var commandsBeside = []string{"killAllSessions", "killAllSessionsByPattern", "planCacheClear", "planCacheClearFilters", "planCacheSetFilter"}
+
+// AnswerBeside answers the server that works on the data.
+func (s *Server) AnswerBeside(ctx context.Context, what bson.Doc) (bson.Doc, error) {
+	switch first := what.Lookup(what.FirstKey()); {
+	case what.FirstKey() == "operations" && first.Type == bson.TypeObject:
+		return documentsBeside(s.operations(s.readInprog(first.Doc()))), nil
+	case what.FirstKey() == "kill" && first.Type == bson.TypeInt64:
+		s.Log.Info("Going to kill op", "opId", first.Int64())
+		s.Ops.Kill(first.Int64())
+		return bson.EmptyDoc, nil
+	case what.FirstKey() == "stage" && first.Type == bson.TypeString && slices.Contains(stagesBeside, first.Str()):
+		ns := namespace.NS{DB: textOf(what.Lookup("db")), Coll: textOf(what.Lookup("coll"))}
+		docs, err := s.documents(ctx, nil, ns, first.Str(), what.Lookup("spec"))
+		return documentsBeside(docs), err
+	case what.FirstKey() == "command" && first.Type == bson.TypeObject && slices.Contains(commandsBeside, first.Doc().FirstKey()):
+		conn := NewConn(0, "", "")
+		conn.become(auth.Internal())
+		return bson.EmptyDoc, replyError(s.Handle(ctx, conn, Request{Body: first.Doc()}))
+	}
+	return nil, mongoerr.New(mongoerr.FailedToParse, "another server asks for what is not known here")
+}
+
+// replyError is the error that a reply tells of.
+func replyError(r Reply) error {
+	if r.Body == nil || r.Body.Lookup("ok").Truthy() {
+		return nil
+	}
+	return mongoerr.New(mongoerr.OperationFailed, "%s", textOf(r.Body.Lookup("errmsg")))
+}
+
+func textOf(v bson.Value) string {
+	if v.Type != bson.TypeString {
+		return ""
+	}
+	return string([]byte(v.Str()))
+}
+
+func documentsBeside(docs []bson.Doc) bson.Doc {
+	b := bson.Build().Array("documents")
+	for i, d := range docs {
+		b.Document(bson.IndexKey(i), d)
+	}
+	return b.End().Doc()
+}
+
+// askBeside are the documents that all other servers answer with, by address.
+func (s *Server) askBeside(ctx context.Context, what bson.Doc) map[string][]bson.Doc {
+	if s.Beside == nil {
+		return nil
+	}
+	all := map[string][]bson.Doc{}
+	for address, said := range s.Beside.AskAll(ctx, what) {
+		docs := said.Lookup("documents")
+		if docs.Type != bson.TypeArray {
+			continue
+		}
+		for it := docs.Doc().Iter(); it.Next(); {
+			if it.Value().Type == bson.TypeObject {
+				all[address] = append(all[address], it.Value().Doc())
+			}
+		}
+	}
+	return all
 }
 
 // encode is what other servers are asked for; transactions they have none.
@@ -29,42 +105,34 @@ func (want *inprog) encode() bson.Doc {
 	return b.Doc()
 }
 
-// Operations is what the server is doing, for the one that works on the data, whose currentOp wants to know.
-func (s *Server) Operations(want bson.Doc) []bson.Doc {
-	w := inprog{idle: want.Lookup("idle").Truthy(), cursors: want.Lookup("cursors").Truthy(), truncate: want.Lookup("truncate").Truthy()}
-	if user, db := want.Lookup("user"), want.Lookup("db"); user.Type == bson.TypeString && db.Type == bson.TypeString {
-		w.whose = &viewer{s, &auth.User{Name: auth.Name{Name: user.Str(), DB: db.Str()}}}
+// readInprog is the inverse of encode.
+func (s *Server) readInprog(d bson.Doc) inprog {
+	want := inprog{idle: d.Lookup("idle").Truthy(), cursors: d.Lookup("cursors").Truthy(), truncate: d.Lookup("truncate").Truthy()}
+	if user := d.Lookup("user"); user.Type == bson.TypeString {
+		want.whose = &viewer{s, &auth.User{Name: auth.Name{Name: textOf(user), DB: textOf(d.Lookup("db"))}}}
 	}
-	return s.operations(w)
+	return want
 }
 
-// operationsBeside are those of the other servers.
+// operationsBeside are those of the other servers, under opids that tell which one.
 func (s *Server) operationsBeside(ctx context.Context, want inprog) (rows []bson.Doc) {
-	if s.Beside == nil {
-		return nil
-	}
-	for address, docs := range s.Beside.Operations(ctx, want.encode()) {
+	for address, docs := range s.askBeside(ctx, bson.Build().Document("operations", want.encode()).Doc()) {
 		for _, d := range docs {
-			rows = append(rows, atAddress(d, address))
+			b := bson.Build()
+			for it := d.Iter(); it.Next(); {
+				switch {
+				case it.Key() == "host":
+					b.String("host", address)
+				case it.Key() == "opid" && it.Value().IsNumber():
+					b.String("opid", address+":"+strconv.FormatInt(it.Value().TruncInt64(), 10))
+				default:
+					b.Value(it.Key(), it.Value())
+				}
+			}
+			rows = append(rows, b.Doc())
 		}
 	}
 	return rows
-}
-
-// atAddress is an operation of another server as it is shown here.
-func atAddress(d bson.Doc, address string) bson.Doc {
-	b := bson.Build()
-	for it := d.Iter(); it.Next(); {
-		switch {
-		case it.Key() == "host":
-			b.String("host", address)
-		case it.Key() == "opid" && it.Value().IsNumber():
-			b.String("opid", address+":"+strconv.FormatInt(it.Value().TruncInt64(), 10))
-		default:
-			b.Value(it.Key(), it.Value())
-		}
-	}
-	return b.Doc()
 }
 
 // killBeside stops an operation that currentOp has shown of another server.
@@ -77,14 +145,64 @@ func (op *Op) killBeside(opid string) (bson.Doc, error) {
 		return nil, invalid
 	}
 	op.Log.Info("Going to kill op", "opId", opid)
-	if err := op.Beside.Kill(op.Ctx, address, id); err != nil {
+	if _, err := op.Beside.Ask(op.Ctx, address, bson.Build().Int64("kill", id).Doc()); err != nil {
 		return nil, err
 	}
 	return bson.Build().String("info", "attempting to kill op").Doc(), nil
 }
 
-// KillOperation stops an operation here, for the server that works on the data.
-func (s *Server) KillOperation(id int64) {
-	s.Log.Info("Going to kill op", "opId", id)
-	s.Ops.Kill(id)
+// stageBeside are the documents of a stage with what it tells of the other servers: an index is used as often as all of them use it.
+func (s *Server) stageBeside(ctx context.Context, ns namespace.NS, name string, spec bson.Value, own []bson.Doc) []bson.Doc {
+	if s.Beside == nil || !slices.Contains(stagesBeside, name) {
+		return own
+	}
+	what := bson.Build().String("stage", name).String("db", ns.DB).String("coll", ns.Coll).Value("spec", spec).Doc()
+	for address, docs := range s.askBeside(ctx, what) {
+		for _, d := range docs {
+			if name == "$indexStats" {
+				own = addUses(own, d)
+			} else {
+				own = append(own, bson.Build().Fields(without(d, "host")).String("host", address).Doc())
+			}
+		}
+	}
+	return own
+}
+
+// addUses adds how often another server has used an index.
+func addUses(own []bson.Doc, there bson.Doc) []bson.Doc {
+	more := there.Lookup("accesses")
+	for i, d := range own {
+		uses := d.Lookup("accesses")
+		if textOf(d.Lookup("name")) != textOf(there.Lookup("name")) || uses.Type != bson.TypeObject || more.Type != bson.TypeObject {
+			continue
+		}
+		b := bson.Build()
+		for it := d.Iter(); it.Next(); {
+			if it.Key() != "accesses" {
+				b.Value(it.Key(), it.Value())
+				continue
+			}
+			b.Object("accesses").Int64("ops", uses.Doc().Lookup("ops").TruncInt64()+more.Doc().Lookup("ops").TruncInt64()).Value("since", uses.Doc().Lookup("since")).End()
+		}
+		own[i] = b.Doc()
+	}
+	return own
+}
+
+func without(d bson.Doc, key string) bson.Doc {
+	b := bson.Build()
+	for it := d.Iter(); it.Next(); {
+		if it.Key() != key {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
+// alsoBeside has the other servers carry a command out, too.
+func (op *Op) alsoBeside() {
+	if op.Beside != nil && slices.Contains(commandsBeside, op.Command.Name) {
+		op.Beside.AskAll(op.Ctx, bson.Build().Document("command", op.Args.Document()).Doc())
+	}
 }

@@ -259,6 +259,9 @@ func (op *Op) answer() (bson.Doc, error) {
 	}
 	op.ran = true
 	body, err := op.execute()
+	if err == nil && op.Beside != nil {
+		op.alsoBeside()
+	}
 	op.noteLeft()
 	if err == nil && op.leftCommit() != nil && !op.Command.WriteConcern { // its reply cannot say that it is not known yet what becomes of it
 		err = op.WriteConcern.unsatisfied

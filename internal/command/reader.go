@@ -69,13 +69,13 @@ func MayAnswer(body bson.Doc) bool {
 			return false
 		}
 	case "aggregate":
-		if !body.Lookup("explain").IsMissing() || !isReadPipeline(body.Lookup("pipeline"), 0) {
+		if !body.Lookup("explain").IsMissing() || !watches(body) && !isReadPipeline(body.Lookup("pipeline"), 0) {
 			return false
 		}
 	default:
 		return false
 	}
-	if db := body.Lookup("$db"); db.Type != bson.TypeString || slices.Contains([]string{"admin", catalog.LocalDB, "config"}, db.Str()) {
+	if db := body.Lookup("$db"); db.Type != bson.TypeString || slices.Contains([]string{"admin", catalog.LocalDB, "config"}, db.Str()) && !watches(body) {
 		return false
 	}
 	for _, field := range []string{"txnNumber", "autocommit", "startTransaction", "encryptionInformation"} {
@@ -92,6 +92,38 @@ func MayAnswer(body bson.Doc) bool {
 	}
 	level := concern.Doc().Lookup("level")
 	return level.IsMissing() || level.Type == bson.TypeString && slices.Contains([]string{"local", "majority", "available"}, level.Str())
+}
+
+// watches says whether a request opens a change stream.
+func watches(body bson.Doc) bool {
+	stages := body.Lookup("pipeline")
+	if body.FirstKey() != "aggregate" || stages.Type != bson.TypeArray {
+		return false
+	}
+	first := stages.Doc().Lookup("0")
+	return first.Type == bson.TypeObject && first.Doc().FirstKey() == "$changeStream" && first.Doc().Lookup("$changeStream").Type == bson.TypeObject && isReadRest(stages.Doc())
+}
+
+// isReadRest says whether what comes behind the first stage has none but readStages, or splits events.
+func isReadRest(stages bson.Doc) bool {
+	rest := bson.Build().Array("rest")
+	n := 0
+	for it := stages.Iter(); it.Next(); n++ {
+		split := it.Value().Type == bson.TypeObject && it.Value().Doc().FirstKey() == "$changeStreamSplitLargeEvent"
+		if n > 0 && !split {
+			rest.Value(bson.IndexKey(n), it.Value())
+		}
+	}
+	return isReadPipeline(rest.End().Doc().Lookup("rest"), 0)
+}
+
+// Watches says whether a request opens a change stream, or reads on in one that was opened here.
+func (s *Server) Watches(body bson.Doc) bool {
+	if body.FirstKey() == "getMore" {
+		id := body.Lookup("getMore")
+		return id.Type == bson.TypeInt64 && s.Cursors.Watches(id.Int64())
+	}
+	return watches(body)
 }
 
 // IsAboutCursors says whether a request is about cursors that are open.
@@ -115,13 +147,18 @@ func (s *Server) Answers(body bson.Doc, watched bool) bool {
 	if watched {
 		return false
 	}
-	if concern := body.Lookup("readConcern"); concern.Type == bson.TypeObject {
-		after := concern.Doc().Lookup("afterClusterTime")
-		if !after.IsMissing() && (after.Type != bson.TypeTimestamp || oplog.NewTimestamp(after.Timestamp()) > s.Query.Store.LastLogged()) {
-			return false
-		}
+	if concern := body.Lookup("readConcern"); concern.Type == bson.TypeObject && s.isToCome(concern.Doc().Lookup("afterClusterTime")) {
+		return false
+	}
+	if watches(body) {
+		return !s.isToCome(body.Lookup("pipeline").Doc().Lookup("0").Doc().Lookup("$changeStream").Doc().Lookup("startAtOperationTime"))
 	}
 	return first.Type != bson.TypeString || s.isRead(namespace.NS{DB: body.Lookup("$db").Str(), Coll: first.Str()})
+}
+
+// isToCome says whether a time is one of which nothing is known here; what is none the other server refuses.
+func (s *Server) isToCome(v bson.Value) bool {
+	return !v.IsMissing() && (v.Type != bson.TypeTimestamp || oplog.NewTimestamp(v.Timestamp()) > s.Query.Store.LastLogged())
 }
 
 // isRead says whether what a name stands for reads what users have stored.

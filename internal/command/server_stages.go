@@ -14,7 +14,7 @@ import (
 // Documents implements query.ServerStages: the documents of the stages that look at the server. The pipeline has checked
 // their arguments.
 func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
-	return s.documents(ctx, nil, ns, name, spec)
+	return s.allDocuments(ctx, nil, ns, name, spec)
 }
 
 // viewer gives a user what stages look at: of what others do no more than the stage has asked for.
@@ -48,7 +48,16 @@ func (v *viewer) is(name auth.Name) bool { return v.user != nil && v.user.Name =
 
 // Documents implements query.ServerStages.
 func (v *viewer) Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
-	return v.documents(ctx, v, ns, name, spec)
+	return v.allDocuments(ctx, v, ns, name, spec)
+}
+
+// allDocuments are those of documents, with what the stage tells of servers that read beside this one.
+func (s *Server) allDocuments(ctx context.Context, whose *viewer, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
+	docs, err := s.documents(ctx, whose, ns, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	return s.stageBeside(ctx, ns, name, spec, docs), nil
 }
 
 func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {

@@ -335,6 +335,14 @@ func (r *Registry) Owner(id int64) (user *auth.User, ns string, ok bool) {
 	return c.User, c.NS, true
 }
 
+// Watches says whether there is a cursor with the id that is one of a change stream.
+func (r *Registry) Watches(id int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.mu.open[id]
+	return c != nil && !c.killed && c.Watches
+}
+
 // Kill ends the cursor with the id and says whether there was one.
 func (r *Registry) Kill(id int64) bool {
 	r.mu.Lock()

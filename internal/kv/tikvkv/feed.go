@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -27,6 +28,7 @@ type feed struct {
 	on     bool
 	groups []bson.Doc // of the places up to now.Place
 	bytes  int
+	next   chan struct{} // closed by the next group; nil as long as nobody waits for one
 }
 
 // Told is what the server that works on a keyspace tells others: all up to a place, or some of that.
@@ -72,6 +74,39 @@ func (e *Engine) Since(place uint64) (Told, error) {
 		return told, err
 	}
 	return told, e.mayTell()
+}
+
+// Await returns when there is a group behind a place, or when ctx ends or the engine does.
+func (e *Engine) Await(ctx context.Context, place uint64) {
+	next := e.feed.await(place)
+	if next == nil {
+		return
+	}
+	select {
+	case <-next:
+	case <-ctx.Done():
+	case <-e.ctx.Done():
+	}
+}
+
+// Place is that of the last group that became visible.
+func (e *Engine) Place() uint64 {
+	e.feed.mu.Lock()
+	defer e.feed.mu.Unlock()
+	return e.feed.now.Place
+}
+
+// await is closed by the next group; nil where there is one behind the place.
+func (f *feed) await(place uint64) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now.Place > place {
+		return nil
+	}
+	if f.next == nil {
+		f.next = make(chan struct{})
+	}
+	return f.next
 }
 
 // mayTell says whether nobody else could have committed anything before what is told was looked up.
@@ -141,6 +176,10 @@ func (f *feed) add(g bson.Doc, ts, number uint64, millis int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now = Told{Place: f.now.Place + 1, TS: ts, Number: number, Millis: millis}
+	if f.next != nil {
+		close(f.next)
+		f.next = nil
+	}
 	if g == nil {
 		f.forget()
 		return

@@ -102,6 +102,9 @@ func (l *Watch) Last() oplog.Timestamp {
 // Visible is the timestamp of the youngest entry that can be read.
 func (l *Watch) Visible() oplog.Timestamp { return l.all.clock.Visible() }
 
+// Open is how many follow.
+func (w *Watches) Open() int64 { return w.open.Load() }
+
 // Waits is about how many namespaces somebody waits for an entry, and how often those who wait for one were woken.
 func (w *Watches) Waits() (waiting int, woken int64) {
 	w.mu.Lock()

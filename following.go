@@ -21,6 +21,23 @@ type worker struct {
 	address string // where that one reaches this one
 }
 
+// unanswered is why a question has no answer, or an error of the other server's for one.
+type unanswered struct{ error }
+
+func (u *unanswered) Unwrap() error { return u.error }
+
+// reconnect is for a connection that is of no use any more.
+func (a *worker) reconnect(ctx context.Context, o peer.Options) error {
+	_ = a.conn.Close()
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), askTime)
+	defer cancel()
+	conn, err := peer.Dial(ctx, a.of.Address, o)
+	if err == nil {
+		a.conn = conn
+	}
+	return err
+}
+
 // answer is what that server says.
 type answer struct {
 	tikvkv.Told
@@ -43,7 +60,7 @@ func (a *worker) ask(ctx context.Context, place int64) (got answer, err error) {
 	defer cancel()
 	d, err := a.conn.Call(ctx, bson.Build().String(followName, a.of.ID).Int64("place", place).String("address", a.address).String("$db", "admin").Doc())
 	if err != nil {
-		return got, err
+		return got, &unanswered{err}
 	}
 	return readAnswer(d)
 }

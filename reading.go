@@ -114,8 +114,8 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	t := &told{worker: worker{of: of, conn: conn, address: s.tikvOptions().Address}, clock: s.clock, rounds: rounds{wake: make(chan struct{}, 1)}, changes: make(chan struct{}, 1)}
+	defer func() { _ = t.conn.Close() }() // whichever it is by then
 	begin, err := t.ask(ctx, fromNow)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 	running, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { t.watch(running, d, s.peerOptions) })
-	err = t.run(ctx, d)
+	err = t.run(ctx, d, s.peerOptions)
 	stop()
 	watching.Wait()
 	t.rounds.fail(err)
@@ -155,6 +155,9 @@ type reader struct {
 	window int64
 }
 
+// maxMetadata bounds what is kept of what a client says of itself; the other server refuses what is longer than it takes.
+const maxMetadata = 4 << 10
+
 // forget is for a client who may be somebody else from now on.
 func (k *reader) forget() {
 	k.part()
@@ -163,7 +166,7 @@ func (k *reader) forget() {
 
 // note takes note of what is handed on: who the client says it is, or that it may be another one.
 func (k *reader) note(body bson.Doc, hello bool) {
-	if client := body.Lookup("client"); hello && client.Type == bson.TypeObject && k.metadata == nil {
+	if client := body.Lookup("client"); hello && client.Type == bson.TypeObject && len(client.Doc()) <= maxMetadata && k.metadata == nil {
 		k.metadata = client.Doc().Clone()
 	}
 	if logsIn(body, hello) || body.FirstKey() == "logout" {
@@ -182,7 +185,10 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 		return handed, false
 	}
 	defer d.Leave()
-	if !r.admit(ctx, d, c, k) {
+	switch admitted, err := r.admit(ctx, d, c, k); {
+	case errors.Is(err, router.ErrMoved), errors.Is(err, router.ErrGone): // and so is the login
+		return lastReply(req), true
+	case !admitted:
 		return handed, false
 	}
 	if forAll { // the other server does it, too, and answers
@@ -209,11 +215,11 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 	return reply(d.commands.Handle(ctx, k.reads.conn, q)), true
 }
 
-// admit has the client be here whom it has logged in as; false where that is not known.
-func (r *reading) admit(ctx context.Context, d *database, c *server.Conn, k *caller) bool {
+// admit has the client be here whom it has logged in as; false where that is not known. The error is why the other server was not asked.
+func (r *reading) admit(ctx context.Context, d *database, c *server.Conn, k *caller) (bool, error) {
 	logsIn := r.server.opts.Authorization || k.loggedIn
 	if logsIn && (!k.known || k.reads.unknown) {
-		return false
+		return false, nil
 	}
 	if k.reads.database != d {
 		k.reads.part()
@@ -224,14 +230,14 @@ func (r *reading) admit(ctx context.Context, d *database, c *server.Conn, k *cal
 		}
 	}
 	if !logsIn || k.reads.knows {
-		return true
+		return true, nil
 	}
 	name, err := r.whoIs(ctx, c, k)
 	if err == nil {
 		err = d.commands.BecomeStored(ctx, k.reads.conn, name)
 	}
 	k.reads.knows, k.reads.unknown = err == nil, err != nil
-	return err == nil
+	return err == nil, err
 }
 
 // whoIs asks the other server as whom a client has logged in.

@@ -645,6 +645,25 @@ func TestLoginBeside(t *testing.T) {
 			t.Errorf("after %s a read of his ends with %d", change[0].Key, code)
 		}
 	}
+	// Whoever has logged in logs in again when another server works: what the one before knew of him is gone.
+	s.open()
+	anns := []*mongo.Client{ann, s.client(1, "ann:secret"), s.client(2, "ann:secret")}
+	for n := 1; n < 3; n++ {
+		s.must(anns[n].Database("test").Collection("c").FindOne(ctx, bson.D{}).Err())
+	}
+	s.stops[0]()
+	for end := time.Now().Add(time.Minute); !s.servers[1].sharing.router.IsHere() && !s.servers[2].sharing.router.IsHere(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody works on the data")
+		}
+	}
+	s.ready(1)
+	s.ready(2)
+	for n := 1; n < 3; n++ {
+		if err := anns[n].Database("test").Collection("c").FindOne(ctx, bson.D{}).Err(); err != nil {
+			t.Errorf("one who has logged in at server %d, when another one works: %v", n, err)
+		}
+	}
 }
 
 // TestTakeOverBeside: who has read beside another server goes on with the data when that has ended, and a new one reads beside it.

@@ -2,6 +2,7 @@ package ebb
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
@@ -27,6 +29,8 @@ const (
 	// awaitTime is how long the other server waits for something to tell whoever wants to know, and quietWatches how often it is asked to when nobody wants to.
 	awaitTime    = time.Second
 	quietWatches = 5
+	// maxMissed is how many questions in a row may have no answer, until what is known is given up.
+	maxMissed = 5
 )
 
 // told is what a server knows of the one that works on the data. It is the clock of who reads beside that one: its time is what it was told last.
@@ -84,8 +88,9 @@ func (t *told) note(a answer) {
 }
 
 // run asks whenever somebody wants to read, and now and then, until something fails or ctx ends.
-func (t *told) run(ctx context.Context, d *database) error {
+func (t *told) run(ctx context.Context, d *database, peers func() peer.Options) error {
 	t.findSettings(d)
+	missed := 0
 	for asked := time.Duration(0); ; {
 		pause := clock.Wall().NewTimer(idlePause)
 		select {
@@ -104,12 +109,25 @@ func (t *told) run(ctx context.Context, d *database) error {
 		}
 		asked = clock.Monotonic(clock.Wall())
 		these := t.rounds.begin()
-		if err := t.round(ctx, d); err != nil {
-			these.end(err)
+		err := t.round(ctx, d)
+		these.end(err)
+		if err == nil {
+			missed = 0
+			continue
+		}
+		if missed++; missed > maxMissed || !isNetwork(err) {
 			return err
 		}
-		these.end(nil)
+		if err := t.reconnect(ctx, peers()); err != nil && ctx.Err() != nil { // without, the next question fails, too
+			return context.Cause(ctx)
+		}
 	}
+}
+
+// isNetwork says whether an answer has not come, which says nothing of what it would have been.
+func isNetwork(err error) bool {
+	var said *mongoerr.Error
+	return errors.As(err, new(*unanswered)) && !errors.As(err, &said)
 }
 
 // round has the database know all that the other server has told anybody before it.

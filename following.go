@@ -42,12 +42,15 @@ func (a *worker) reconnect(ctx context.Context, o peer.Options) error {
 type answer struct {
 	tikvkv.Told
 	now, hidesUpTo    int64
+	still             map[uint32]int64 // by collection, when time stands still there
 	hidesAll, watched bool
 	parameters        bson.Doc
 }
 
 const (
 	followName = "ebbFollow"
+	// maxAddress is how long a server's address may be.
+	maxAddress = 256
 	// fromNow asks where who follows begins.
 	fromNow = -1
 )
@@ -96,11 +99,21 @@ func readAnswer(d bson.Doc) (got answer, err error) {
 	got.Place, got.TS, got.Number, got.Millis = uint64(number("place")), uint64(number("ts")), uint64(number("number")), number("millis")
 	got.now, got.hidesUpTo = number("now"), number("hidesUpTo")
 	got.More, got.hidesAll, got.watched = d.Lookup("more").Truthy(), d.Lookup("hidesAll").Truthy(), d.Lookup("watched").Truthy()
-	groups, parameters := d.Lookup("groups"), d.Lookup("parameters")
-	if err != nil || groups.Type != bson.TypeArray || parameters.Type != bson.TypeObject {
+	groups, parameters, still := d.Lookup("groups"), d.Lookup("parameters"), d.Lookup("still")
+	if err != nil || still.Type != bson.TypeArray || groups.Type != bson.TypeArray || parameters.Type != bson.TypeObject {
 		return got, errors.Join(err, errBrokenAnswer)
 	}
 	got.parameters = parameters.Doc()
+	for it := still.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			return got, errBrokenAnswer
+		}
+		of := it.Value().Doc()
+		if got.still == nil {
+			got.still = map[uint32]int64{}
+		}
+		got.still[uint32(of.Lookup("collection").TruncInt64())] = of.Lookup("at").TruncInt64()
+	}
 	for it := groups.Doc().Iter(); it.Next(); {
 		if it.Value().Type != bson.TypeObject {
 			return got, errBrokenAnswer
@@ -127,23 +140,27 @@ func (s *Server) tellFollower(ctx context.Context, c *server.Conn, k *caller, bo
 	if id.Type != bson.TypeString || place.Type != bson.TypeInt64 {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the command %s is for servers among themselves", followName)
 	}
+	if !s.isHolder(id.Str()) {
+		return nil, errNotHere
+	}
+	if err := s.admitMember(ctx, c, k); err != nil { // which may wait, and so comes before
+		return nil, err
+	}
 	d, engine := s.serving.TryEnter(), s.foundation.tikv.Load()
 	if d == nil {
 		return nil, errNotHere
 	}
 	defer d.Leave()
-	if s.sharing == nil || engine == nil || engine.Holder().ID != id.Str() {
+	if engine == nil || engine.Holder().ID != id.Str() {
 		return nil, errNotHere
 	}
-	if err := s.admitMember(ctx, c, k); err != nil {
-		return nil, err
-	}
-	if address := body.Lookup("address"); address.Type == bson.TypeString {
+	if address := body.Lookup("address"); address.Type == bson.TypeString && len(address.Str()) <= maxAddress {
 		s.sharing.heard.hear(string([]byte(address.Str())))
 	}
-	// What the others are to hide by is read before what was committed: it holds behind that.
+	// What the others are to hide by is read before what was committed: it holds behind that. Time comes first: who is told a later one knows what ended its
+	// standing still.
+	now, hidesUpTo, still := d.store.ToldTime()
 	hidesAll := d.expiry.HideExpired.Get()
-	now, hidesUpTo := d.store.ToldTime()
 	watched, parameters := d.commands.WatchesReads(), d.commands.ReadParameters()
 	var told tikvkv.Told
 	var err error
@@ -160,13 +177,25 @@ func (s *Server) tellFollower(ctx context.Context, c *server.Conn, k *caller, bo
 	for i, g := range told.Groups {
 		b.Document(bson.IndexKey(i), g)
 	}
+	b.End().Array("still")
+	n := 0
+	for collection, at := range still {
+		b.Object(bson.IndexKey(n)).Int64("collection", int64(collection)).Int64("at", at).End()
+		n++
+	}
 	return b.End().Document("parameters", parameters).Double("ok", 1).Doc(), nil
+}
+
+// isHolder says whether this server has the keyspace under an ID.
+func (s *Server) isHolder(id string) bool {
+	engine := s.foundation.tikv.Load()
+	return s.sharing != nil && engine != nil && engine.Holder().ID == id
 }
 
 // awaitGroup returns when there is a group behind a place, or after awaitTime. Nothing of the database is held meanwhile.
 func (s *Server) awaitGroup(ctx context.Context, c *server.Conn, k *caller, id string, place uint64) (bson.Doc, error) {
 	engine := s.foundation.tikv.Load()
-	if s.sharing == nil || engine == nil || engine.Holder().ID != id {
+	if !s.isHolder(id) {
 		return nil, errNotHere
 	}
 	if err := s.admitMember(ctx, c, k); err != nil {

@@ -27,8 +27,13 @@ import (
 // way at a time, and the more clients read these moments, the longer the next one waits for others. What is asked for is a few bytes where nothing has happened,
 // whatever is read.
 
-// reopenReads is how long a server waits that could not read beside the other, until it tries again.
-const reopenReads = time.Second
+const (
+	// reopenReads is how long a server waits that could not read beside the other, until it tries again: each time longer, up to maxReopenReads, unless it
+	// went well for longRead.
+	reopenReads    = time.Second
+	maxReopenReads = 16 * time.Second
+	longRead       = time.Minute
+)
 
 // reading is a server's part in reading what another server works on.
 type reading struct {
@@ -92,16 +97,22 @@ func (r *reading) end() {
 
 func (r *reading) run(ctx context.Context, of router.Target) {
 	log := r.server.log.For("STORAGE")
-	for failing := ""; ctx.Err() == nil; {
+	failing, pause := "", reopenReads
+	for ctx.Err() == nil {
+		began := clock.Monotonic(clock.Wall())
 		err := r.once(ctx, of)
 		if ctx.Err() != nil {
 			return
 		}
+		if pause *= 2; clock.Monotonic(clock.Wall())-began > longRead {
+			pause = reopenReads
+		}
+		pause = min(pause, maxReopenReads)
 		if err.Error() != failing {
 			log.Debug("The server does not read itself at the moment, and hands reads on", "error", err.Error())
 			failing = err.Error()
 		}
-		if clock.Wait(ctx, clock.Wall(), reopenReads) != nil {
+		if clock.Wait(ctx, clock.Wall(), pause) != nil {
 			return
 		}
 	}
@@ -125,6 +136,8 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 		return err
 	}
 	t.engine = engine
+	opening := context.AfterFunc(ctx, engine.Interrupt) // somebody may wait to take the keyspace over
+	defer opening()
 	t.note(begin)
 	d, err := openDatabase(s, origin{engine: engine, role: member.Role{Kind: member.Beside}, clock: t, told: t}, func() {})
 	if err != nil {
@@ -132,6 +145,9 @@ func (r *reading) once(ctx context.Context, of router.Target) error {
 	}
 	if err := d.commands.LoadSettings(ctx); err != nil {
 		return errors.Join(err, d.close(), engine.Close())
+	}
+	if !opening() {
+		return errors.Join(context.Cause(ctx), d.close(), engine.Close())
 	}
 	r.holder.Put(d)
 	running, stop := context.WithCancel(ctx)
@@ -153,6 +169,12 @@ type reader struct {
 	knows, unknown bool
 	// window is that in which it has read last.
 	window int64
+}
+
+// forgetPlace is for one whose database has ended.
+func (k *reader) forgetPlace() {
+	k.part()
+	k.knows = false
 }
 
 // maxMetadata bounds what is kept of what a client says of itself; the other server refuses what is longer than it takes.
@@ -177,7 +199,7 @@ func (k *reader) note(body bson.Doc, hello bool) {
 // answer answers a request, if it is one that is answered here.
 func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *server.Request) (handed server.Reply, answered bool) {
 	forAll := command.IsForAll(req.Body)
-	if !forAll && !command.MayAnswer(req.Body) {
+	if k.unanswered || !forAll && !command.MayAnswer(req.Body) {
 		return handed, false
 	}
 	d := r.holder.TryEnter()
@@ -206,13 +228,26 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 			return reply(d.commands.Handle(ctx, k.reads.conn, request(req))), true
 		}
 	}
-	if err := d.told.rounds.join(ctx); err != nil || !d.commands.Answers(req.Body, d.told.watched.Load()) {
+	if err := r.join(ctx, d, req); err != nil {
+		return goneReply(req), true
+	} else if !d.commands.Answers(req.Body, d.told.watched.Load()) {
 		return handed, false
 	}
 	r.answered.Add(1)
 	q := request(req)
 	q.ExhaustAllowed = false // each of its replies would have to be preceded by a question
 	return reply(d.commands.Handle(ctx, k.reads.conn, q)), true
+}
+
+// join returns when the server knows all that anybody was acknowledged before. A cursor that is here nobody else has, so it is tried again for as long as there
+// is hope.
+func (r *reading) join(ctx context.Context, d *database, req *server.Request) error {
+	for try := 0; ; try++ {
+		err := d.told.rounds.join(ctx)
+		if err == nil || !command.IsAboutCursors(req.Body) || try >= maxMissed || ctx.Err() != nil || d.told.rounds.isOver() {
+			return err
+		}
+	}
 }
 
 // admit has the client be here whom it has logged in as; false where that is not known. The error is why the other server was not asked.
@@ -222,8 +257,7 @@ func (r *reading) admit(ctx context.Context, d *database, c *server.Conn, k *cal
 		return false, nil
 	}
 	if k.reads.database != d {
-		k.reads.part()
-		k.reads.knows = false
+		k.reads.forgetPlace()
 		d.meet(c, &k.reads.seat)
 		if k.reads.metadata != nil {
 			k.reads.conn.SetMetadata(k.reads.metadata, appName(k.reads.metadata))
@@ -242,6 +276,8 @@ func (r *reading) admit(ctx context.Context, d *database, c *server.Conn, k *cal
 
 // whoIs asks the other server as whom a client has logged in.
 func (r *reading) whoIs(ctx context.Context, c *server.Conn, k *caller) (name auth.Name, err error) {
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), askTime)
+	defer cancel()
 	q := peer.Request{Body: bson.Build().Int32("connectionStatus", 1).String("$db", "admin").Doc()}
 	said, err := r.server.sharing.router.Handle(ctx, &k.behind, c.Remote(), q)
 	if err != nil {

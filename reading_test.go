@@ -17,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
@@ -259,6 +260,56 @@ func codeIn(err error) int {
 		return int(e.Code)
 	}
 	return 0
+}
+
+// TestUnacknowledgedBeside: a read comes behind the write before it on its connection, although nobody has answered that.
+func TestUnacknowledgedBeside(t *testing.T) {
+	s := startBeside(t, 2)
+	ctx := t.Context()
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.servers[1].Addr() + "/?directConnection=true&maxPoolSize=1"))
+	s.must(err)
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	docs := client.Database("test").Collection("c")
+	silent := client.Database("test").Collection("c", options.Collection().SetWriteConcern(writeconcern.Unacknowledged()))
+	for i := range 100 {
+		_, _ = silent.InsertOne(ctx, bson.D{{Key: "_id", Value: i}}) // whose error says that it is not acknowledged
+		if err := docs.FindOne(ctx, bson.D{{Key: "_id", Value: i}}).Err(); err != nil {
+			t.Fatalf("document %d: %v", i, err)
+		}
+	}
+	s.insert(1, "c", bson.D{{Key: "_id", Value: "answered"}})
+	if n := s.answered(1, func() { s.count(1, "c", bson.D{{Key: "_id", Value: 1}}) }); n != 1 {
+		t.Errorf("%d of 1 reads are answered", n)
+	}
+}
+
+// TestLargeBeside: what is written at once, however much it is, ends no cursor of a server that reads.
+func TestLargeBeside(t *testing.T) {
+	s := startBeside(t, 2)
+	ctx := t.Context()
+	for i := range 20 {
+		s.insert(0, "c", bson.D{{Key: "_id", Value: i}})
+	}
+	cursor, err := s.db(1).Collection("c").Find(ctx, bson.D{}, options.Find().SetBatchSize(2))
+	s.must(err)
+	n := 0
+	for ; n < 3 && cursor.Next(ctx); n++ {
+	}
+	d := s.servers[1].sharing.reads.holder.Current()
+	var docs []any
+	for i := range 30_000 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "x", Value: strings.Repeat("x", 100)}})
+	}
+	s.insert(0, "many", docs...)
+	if n := s.count(1, "many", bson.D{{Key: "_id", Value: 29_999}}); n != 1 {
+		t.Errorf("%d documents are seen of what was written at once", n)
+	}
+	for cursor.Next(ctx) {
+		n++
+	}
+	if s.must(cursor.Err()); n != 20 || s.servers[1].sharing.reads.holder.Current() != d {
+		t.Errorf("a cursor has %d documents of 20, or the server has begun anew", n)
+	}
 }
 
 // TestExpiryBeside: what has expired is seen by no server, by the clock of the one that works; what is to expire later from now on is seen by none before.

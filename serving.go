@@ -33,6 +33,8 @@ type caller struct {
 	loggedIn bool // behind it: the server that has the data may know the client as somebody
 	known    bool // behind it: that server has said so
 	stands   bool // for a client of another server, which hands its requests on
+	// unanswered says that something was handed on to which there is no answer: it may not have been done yet.
+	unanswered bool
 }
 
 // maxMessage is how large the next message of a client may be: where clients log in, little until it has. Nobody unknown takes memory from others.

@@ -104,11 +104,11 @@ func (h *sharing) once(ctx context.Context) error {
 	s := h.server
 	lost := make(chan error, 1)
 	engine, err := s.openTiKV(ctx, func(err error) { lost <- err }, h.follow)
+	h.router.Nowhere() // whoever waits for the one before, reading too, ends
 	h.reads.end()
 	if err != nil {
 		return err
 	}
-	h.router.Nowhere()
 	s.foundation.tikv.Store(engine)
 	d, err := openDatabase(s, origin{engine: engine, clock: s.clusterTime(engine)}, func() {})
 	if err != nil {
@@ -150,6 +150,9 @@ func (h *sharing) follow(who tikvkv.Holder) {
 // hangs would be: whatever is tried again goes there, and hangs as well. So a client keeps its connection when the server behind it is another
 // one, and gets an error that says what drivers may do about it. Where it has logged in there its connection ends after that.
 func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *server.Request) (reply server.Reply, handed bool) {
+	if k.reads.database != nil && k.reads.database != h.reads.holder.Current() {
+		k.reads.forgetPlace()
+	}
 	if k.database != nil {
 		here := k.database == h.server.serving.Current() && (k.stands || h.router.IsHere())
 		switch {
@@ -182,6 +185,7 @@ func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *ser
 	case err != nil:
 		return server.Reply{Body: mongoerr.Reply(err)}, true
 	}
+	k.unanswered = q.NoReply // what comes behind it on the connection is done behind it
 	k.known = k.known || logsIn(req.Body, hello) && isLogin(body)
 	if hello {
 		body = ownHello(body, req.Body, c)
@@ -210,10 +214,14 @@ func isLogin(reply bson.Doc) bool {
 // do, as a router's do: a write with a number, and the end of a transaction, may be sent again, and the whole of a transaction that has not come to it; a
 // change stream goes on by another.
 func goneReply(req *server.Request) server.Reply {
+	return goneAs(mongoerr.HostUnreachable, req)
+}
+
+func goneAs(code mongoerr.Code, req *server.Request) server.Reply {
 	if req.Unacknowledged() {
 		return server.Reply{Close: true}
 	}
-	e := mongoerr.New(mongoerr.HostUnreachable, "the server that works on the data is not reached any more, or has ended: another one takes over")
+	e := mongoerr.New(code, "the server that works on the data is not reached any more, or has ended: another one takes over")
 	switch name := req.Body.FirstKey(); {
 	case req.Body.Lookup("txnNumber").IsMissing():
 		if followsChanges(req.Body) {
@@ -240,9 +248,10 @@ func followsChanges(body bson.Doc) bool {
 	return false
 }
 
-// lastReply is goneReply for a client whose connection is of no use to it any more.
+// lastReply is goneReply for a client whose connection is of no use to it any more. By its code drivers let go of their connections to this server, so that they
+// do not try again by one that is closed by then.
 func lastReply(req *server.Request) server.Reply {
-	reply := goneReply(req)
+	reply := goneAs(mongoerr.ShutdownInProgress, req)
 	if reply.Close = true; isHello(req.Body) { // to which an error says as much as no answer
 		reply.Body = nil
 	}
@@ -303,16 +312,19 @@ func (s *Server) introduce(ctx context.Context, c *server.Conn, k *caller, body 
 	if err != nil {
 		return err
 	}
-	d, engine := s.serving.TryEnter(), s.foundation.tikv.Load()
+	if !s.isHolder(said.ID) {
+		return errNotHere
+	}
+	if err := s.admitMember(ctx, c, k); err != nil { // which may wait, and so comes before
+		return err
+	}
+	d := s.serving.TryEnter()
 	if d == nil {
 		return errNotHere
 	}
 	defer d.Leave()
-	if s.sharing == nil || engine == nil || engine.Holder().ID != said.ID {
+	if !s.isHolder(said.ID) {
 		return errNotHere
-	}
-	if err := s.admitMember(ctx, c, k); err != nil {
-		return err
 	}
 	d.meet(c, &k.seat)
 	k.stands = true

@@ -79,11 +79,11 @@ func (t *told) asOptions(o *storage.Options) {
 
 // note takes note of an answer whose groups were applied. Time does not go back: where it stands still for the other server it is told an earlier one.
 func (t *told) note(a answer) {
+	t.hidesAll.Store(a.hidesAll)
 	if now := a.now; now > t.millis.Load() {
 		t.millis.Store(now)
 	}
 	t.hidesUpTo.Store(a.hidesUpTo)
-	t.hidesAll.Store(a.hidesAll)
 	t.watched.Store(a.watched)
 }
 
@@ -143,6 +143,7 @@ func (t *told) round(ctx context.Context, d *database) error {
 		if a.More {
 			continue
 		}
+		d.store.StandStillAs(a.still) // before its time
 		t.note(a)
 		if err := d.commands.TakeReadParameters(a.parameters); err != nil {
 			return err
@@ -247,6 +248,13 @@ func (r *rounds) join(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// isOver says whether nothing is asked any more.
+func (r *rounds) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed != nil
 }
 
 // poke has a question be asked soon.

@@ -185,7 +185,7 @@ func (s *Server) Close() {
 	}
 	s.done.Wait()
 	s.Sessions.AbortAll(s.stopper(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")))
-	s.Cursors.KillWhere(func(*cursor.Cursor) bool { return true })
+	s.Cursors.End()
 	if s.Checkpoints != nil {
 		s.Checkpoints.Close()
 	}

@@ -153,7 +153,12 @@ func (s *Server) Answers(body bson.Doc, watched bool) bool {
 	if watches(body) {
 		return !s.isToCome(body.Lookup("pipeline").Doc().Lookup("0").Doc().Lookup("$changeStream").Doc().Lookup("startAtOperationTime"))
 	}
-	return first.Type != bson.TypeString || s.isRead(namespace.NS{DB: body.Lookup("$db").Str(), Coll: first.Str()})
+	db := body.Lookup("$db").Str()
+	seen := seenViews{s.Query.Store.Catalog(), map[namespace.NS]bool{}}
+	if stages := body.Lookup("pipeline"); stages.Type == bson.TypeArray && !seen.readsOthers(db, stages, 0) {
+		return false
+	}
+	return first.Type != bson.TypeString || seen.isRead(namespace.NS{DB: db, Coll: first.Str()}, 0)
 }
 
 // isToCome says whether a time is one of which nothing is known here; what is none the other server refuses.
@@ -161,20 +166,72 @@ func (s *Server) isToCome(v bson.Value) bool {
 	return !v.IsMissing() && (v.Type != bson.TypeTimestamp || oplog.NewTimestamp(v.Timestamp()) > s.Query.Store.LastLogged())
 }
 
+// seenViews are the views that were looked at, each once.
+type seenViews struct {
+	catalog *catalog.Catalog
+	seen    map[namespace.NS]bool
+}
+
 // isRead says whether what a name stands for reads what users have stored.
-func (s *Server) isRead(ns namespace.NS) bool {
-	all := s.Query.Store.Catalog()
-	for range maxReadDepth {
-		c := all.Collection(ns)
-		if c == nil || !c.IsView() {
-			return true
-		}
-		if !isReadPipeline(c.Options.Pipeline.ArrayValue(), 0) {
-			return false
-		}
-		ns.Coll = c.Options.ViewOn
+func (v *seenViews) isRead(ns namespace.NS, depth int) bool {
+	c := v.catalog.Collection(ns)
+	if c == nil || !c.IsView() || v.seen[ns] {
+		return true
 	}
-	return false
+	v.seen[ns] = true
+	stages := c.Options.Pipeline.ArrayValue()
+	return depth < maxReadDepth && isReadPipeline(stages, 0) && v.readsOthers(ns.DB, stages, depth+1) && v.isRead(namespace.NS{DB: ns.DB, Coll: c.Options.ViewOn}, depth+1)
+}
+
+// readsOthers says whether the other collections and views that a pipeline reads are such as well.
+func (v *seenViews) readsOthers(db string, stages bson.Value, depth int) bool {
+	if depth > maxReadDepth {
+		return false
+	}
+	for it := stages.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			continue
+		}
+		spec := it.Value().Doc().Lookup(it.Value().Doc().FirstKey())
+		for _, name := range othersOf(spec) {
+			if !v.isRead(namespace.NS{DB: db, Coll: name}, depth+1) {
+				return false
+			}
+		}
+		for _, inner := range pipelinesOf(spec) {
+			if !v.readsOthers(db, inner, depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// othersOf are the names of collections that a stage may mean, and pipelinesOf the pipelines within it.
+func othersOf(spec bson.Value) (names []string) {
+	if spec.Type == bson.TypeString { // of $unionWith; a field's path is the name of no view
+		return []string{spec.Str()}
+	}
+	if spec.Type == bson.TypeObject {
+		for _, field := range []string{"from", "coll"} {
+			if v := spec.Doc().Lookup(field); v.Type == bson.TypeString {
+				names = append(names, v.Str())
+			}
+		}
+	}
+	return names
+}
+
+func pipelinesOf(spec bson.Value) (found []bson.Value) {
+	if spec.Type != bson.TypeObject {
+		return nil
+	}
+	for it := spec.Doc().Iter(); it.Next(); {
+		if it.Value().Type == bson.TypeArray {
+			found = append(found, it.Value())
+		}
+	}
+	return found
 }
 
 // isReadPipeline says whether an array has none but readStages.
@@ -303,6 +360,9 @@ func (s *Server) TakeReadParameters(told bson.Doc) error {
 // BecomeStored has a connection be a user's, who has logged in at the other server. It fails where no such user is stored: only that server knows then
 // what the user may do.
 func (s *Server) BecomeStored(ctx context.Context, c *Conn, name auth.Name) error {
+	if name.DB == externalDB { // for whom somebody may vouch there, for a while
+		return mongoerr.New(mongoerr.UserNotFound, "users of %s are known to the server that works alone", externalDB)
+	}
 	user, err := s.Users.Find(ctx, name)
 	if err != nil {
 		return err

@@ -181,6 +181,7 @@ const (
 type Registry struct {
 	clock  clock.Clock
 	memory *memory.Governor
+	forget func() // has the memory know nothing of the registry any more
 	mu     struct {
 		sync.Mutex
 		open             map[int64]*Cursor
@@ -194,8 +195,14 @@ type Registry struct {
 func NewRegistry(c clock.Clock, g *memory.Governor) *Registry {
 	r := &Registry{clock: c, memory: g}
 	r.mu.open = map[int64]*Cursor{}
-	g.OnShortage(r.shrink)
+	r.forget = g.OnShortage(r.shrink)
 	return r
+}
+
+// End lets go of all cursors, and of what others know of the registry.
+func (r *Registry) End() {
+	r.KillWhere(func(*Cursor) bool { return true })
+	r.forget()
 }
 
 // Adopt has the cursor, before it is added, keep what a has taken to parse its command: nobody else gets it in between.

@@ -20,6 +20,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ type Governor struct {
 		waiting  []*waiter
 		// wanted is what somebody did not get and does not wait for.
 		wanted    int64
-		holders   []Holder
+		holders   []*Holder
 		relieving bool
 		over      bool // Close was called
 		warned    time.Time
@@ -131,14 +132,20 @@ func New(total int64, c clock.Clock, log *slog.Logger) *Governor {
 }
 
 // OnShortage has h asked when memory is short, after those that were named before it. h is called on a goroutine of the
-// Governor's, once at a time.
-func (g *Governor) OnShortage(h Holder) {
+// Governor's, once at a time, until forget is called.
+func (g *Governor) OnShortage(h Holder) (forget func()) {
 	if g == nil {
-		return
+		return func() {}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.mu.holders = append(g.mu.holders, h)
+	named := &h
+	g.mu.holders = append(g.mu.holders, named)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.mu.holders = slices.DeleteFunc(slices.Clone(g.mu.holders), func(other *Holder) bool { return other == named })
+	}
 }
 
 // Close ends the asking of holders, and waits for it. Accounts may be used all the same.
@@ -356,7 +363,7 @@ func (g *Governor) askHolders() {
 			if freed >= want {
 				break
 			}
-			freed += h(want - freed)
+			freed += (*h)(want - freed)
 		}
 		g.mu.Lock()
 		g.mu.stats.Reclaimed += freed
@@ -372,7 +379,7 @@ func (g *Governor) askHolders() {
 }
 
 // lacking is how many bytes are missing, and who may have some; with none the asking is over.
-func (g *Governor) lacking() (want int64, holders []Holder) {
+func (g *Governor) lacking() (want int64, holders []*Holder) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range g.mu.waiting {

@@ -266,10 +266,17 @@ func (c *Cache) shrinkAll() {
 // wait waits for what goes on in the background.
 func (c *Cache) wait() { c.background.Wait() }
 
-// Close ends what goes on in the background. The cache must not be used any more.
+// Close ends what goes on in the background, and lets go of all that was kept, whoever has the cache still. It must not be used any more.
 func (c *Cache) Close() {
 	close(c.quit)
 	c.wait()
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.chunks = nil
+		c.views[i].Store(&view{table: newTable(minTableBits)})
+		s.mu.Unlock()
+	}
 }
 
 func (c *Cache) listed() deleted.Ranges {

@@ -559,8 +559,11 @@ func (g *group) put(t *transaction.KVTxn, number uint64, op kv.Op) error {
 
 // finish makes a group visible.
 func (c *committer) finish(g *group, v view) {
-	if len(g.commits) > 0 || g.tombstones != c.tombstones {
-		c.tell(g, v.ts)
+	changed := g.tombstones != c.tombstones
+	publish := func() { c.engine.views.publish(v) }
+	if len(g.commits) > 0 || changed {
+		see, told := publish, c.tell(g, v.ts)
+		publish = func() { c.engine.feed.add(told, v.ts, g.number, g.millis, see) }
 	}
 	for _, p := range g.commits {
 		for _, r := range p.Ranges() { // of which all is deleted, and nothing else is in the group
@@ -573,7 +576,6 @@ func (c *committer) finish(g *group, v view) {
 		}
 		c.counters[key] = sum
 	}
-	changed := g.tombstones != c.tombstones
 	c.tombstones = g.tombstones
 	if stale := c.engine.longs.remove(g.shortened); stale || changed {
 		c.engine.reclaims.poke()
@@ -583,7 +585,7 @@ func (c *committer) finish(g *group, v view) {
 			c.observer.Appears(p.Commit)
 		}
 	}
-	c.engine.views.publish(v)
+	publish()
 	c.groups.Add(1)
 	c.written.Add(int64(len(g.commits)))
 	for _, p := range g.commits {

@@ -18,7 +18,8 @@ import (
 //
 // It keeps groups as long as somebody has asked lately, up to maxFeedBytes. Who was away for longer begins anew (ErrBehind).
 //
-// A group has the keys of what it writes, and short values alone: what is to be read of the others lies in TiKV.
+// A group has the keys of what it writes, and short values alone: what is to be read of the others lies in TiKV. A large one has but those keys without which
+// nobody knows what it means, and has whoever follows empty his row cache.
 //
 // Invariants: places count the groups from one on, without a gap; a group is there before those are told who wait for its commits.
 type feed struct {
@@ -44,9 +45,11 @@ type Told struct {
 }
 
 const (
-	// maxFeedBytes is how much is kept, maxFedGroup how large one group may be, and maxTellBytes how much one answer has, or one group that is larger.
+	// maxFeedBytes is how much is kept, largeGroup from when on a group is large, maxFedGroup how much of it may be told, and maxTellBytes how much one answer
+	// has, or one group that is larger.
 	maxFeedBytes = 32 << 20
-	maxFedGroup  = 4 << 20
+	largeGroup   = 1 << 20
+	maxFedGroup  = 8 << 20
 	maxTellBytes = 4 << 20
 	// maxFedValue is how long a value may be that a group has.
 	maxFedValue = 256
@@ -171,10 +174,12 @@ func (f *feed) wants(now time.Duration) bool {
 // forget lets go of all groups. The caller holds mu.
 func (f *feed) forget() { f.groups, f.bytes = nil, 0 }
 
-// add is called for each group that becomes visible, nil where nobody wants it, or it cannot be told.
-func (f *feed) add(g bson.Doc, ts, number uint64, millis int64) {
+// add has a group be told that becomes visible, nil where nobody wants it or it cannot be told, and has it be seen here at the same moment: nobody sees it at
+// one server, and not at another one later.
+func (f *feed) add(g bson.Doc, ts, number uint64, millis int64, publish func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	publish()
 	f.now = Told{Place: f.now.Place + 1, TS: ts, Number: number, Millis: millis}
 	if f.next != nil {
 		close(f.next)
@@ -192,82 +197,76 @@ func (f *feed) add(g bson.Doc, ts, number uint64, millis int64) {
 	}
 }
 
-// tell tells others of a group that becomes visible by a timestamp.
-func (c *committer) tell(g *group, ts uint64) {
-	f := &c.engine.feed
-	var told bson.Doc
-	if f.wants(clock.Monotonic(c.clock)) {
-		var err error
-		if told, err = g.encode(ts); err != nil {
-			c.log.Warn("What a commit means could not be told to other servers, which begin anew", "error", err)
-		}
+// tell is a group as others are told of it by a timestamp; nil where nobody wants to know, or it is too large.
+func (c *committer) tell(g *group, ts uint64) bson.Doc {
+	if !c.engine.feed.wants(clock.Monotonic(c.clock)) {
+		return nil
 	}
-	f.add(told, ts, g.number, g.millis)
+	told, err := g.encode(ts)
+	if err != nil {
+		c.log.Warn("What a commit means could not be told to other servers, which begin anew", "error", err)
+	}
+	return told
 }
 
 // The form of a group is a BSON document, so that more can be added: its timestamp; its commits as kv.Commit has them; the range tombstones that are new or
-// different after it, as they are stored and under their keys; and the keys of those that are gone.
+// different after it, as they are stored and under their keys; the keys of those that are gone; and whether keys are left out.
 //
-//	ts, commits: [commit], put: [key, tombstone, key, tombstone, …], gone: [key]
+//	ts, commits: [commit], put: [key, tombstone, key, tombstone, …], gone: [key], large
 
 // encode is a group as others are told of it; nil where that is too large.
 func (g *group) encode(ts uint64) (bson.Doc, error) {
-	space := g.committer.engine.space
+	size := 0
+	g.each(func(_ *pending, op kv.Op) { size += len(op.Key) + min(len(op.Value), maxFedValue) })
+	large := size > largeGroup
 	b := bson.Build().Int64("ts", int64(ts)).Array("commits")
-	size, n := 0, 0
-	for _, p := range g.commits {
-		encoded, err := shortForm(p.Commit).AppendBinary(nil)
+	for i, p := range g.commits {
+		encoded, err := toldOf(p.Commit, large).AppendBinary(nil)
 		if err != nil {
 			return nil, err
 		}
-		if size += len(encoded); size > maxFedGroup {
-			return nil, nil
-		}
-		b.Binary(bson.IndexKey(n), 0, encoded)
-		n++
+		b.Binary(bson.IndexKey(i), 0, encoded)
 	}
 	put, gone := g.tombstones.Changes(g.committer.tombstones)
+	space := g.committer.engine.space
 	b.End().Array("put")
 	for i, t := range put {
-		key, stored := space.tombstone(t.Start), space.encodeTombstone(t)
-		size += len(key) + len(stored)
-		b.Binary(bson.IndexKey(2*i), 0, key).Binary(bson.IndexKey(2*i+1), 0, stored)
+		b.Binary(bson.IndexKey(2*i), 0, space.tombstone(t.Start)).Binary(bson.IndexKey(2*i+1), 0, space.encodeTombstone(t))
 	}
 	b.End().Array("gone")
 	for i, start := range gone {
-		key := space.tombstone(start)
-		size += len(key)
-		b.Binary(bson.IndexKey(i), 0, key)
+		b.Binary(bson.IndexKey(i), 0, space.tombstone(start))
 	}
-	if b.End(); size > maxFedGroup {
+	if b.End().Bool("large", large); b.Len() > maxFedGroup {
 		return nil, nil
 	}
 	return b.Doc(), nil
 }
 
-// shortForm is a commit without its long values, but for those without which nobody knows what it means.
-func shortForm(c *kv.Commit) *kv.Commit {
-	short := shortened{c.Writes, c.Meaning}
-	told := &kv.Commit{Number: c.Number, Time: c.Time, Writes: short, Meaning: c.Meaning}
+// toldOf is a commit as others are told of it: without what it claims, and without long values, but for those without which nobody knows what it means; of a
+// large group without all other keys as well.
+func toldOf(c *kv.Commit, large bool) *kv.Commit {
+	w := &kv.WriteList{Deleted: c.Ranges(), Added: c.Counters()}
+	short := &kv.Commit{Number: c.Number, Time: c.Time, Writes: w, Meaning: c.Meaning}
+	keep := func(list *[]kv.Op) func(kv.Op) {
+		return func(op kv.Op) {
+			needed := c.Meaning != nil && c.Meaning.Needs(op.Key)
+			switch {
+			case needed:
+			case large:
+				return
+			case len(op.Value) > maxFedValue:
+				op.Value, op.Cached = nil, false
+			}
+			*list = append(*list, op)
+		}
+	}
+	c.Each(keep(&w.Ops))
+	stamped := keep(&short.Stamped)
 	for _, op := range c.Stamped {
-		told.Stamped = append(told.Stamped, short.op(op))
+		stamped(op)
 	}
-	return told
-}
-
-// shortened are Writes without such values.
-type shortened struct {
-	kv.Writes
-	meaning kv.Meaning
-}
-
-func (w shortened) Each(f func(kv.Op)) { w.Writes.Each(func(op kv.Op) { f(w.op(op)) }) }
-
-func (w shortened) op(op kv.Op) kv.Op {
-	if len(op.Value) > maxFedValue && (w.meaning == nil || !w.meaning.Needs(op.Key)) {
-		op.Value, op.Cached = nil, false
-	}
-	return op
+	return short
 }
 
 var errBrokenGroup = errors.New("tikvkv: what another server tells of a group is broken")
@@ -278,6 +277,8 @@ type fed struct {
 	commits []*kv.Commit
 	// tombstones are those after it.
 	tombstones *rangetombstone.Set
+	// large says that it has not all keys that were written.
+	large bool
 }
 
 // decodeGroup is the inverse of encode, behind what has some tombstones.
@@ -286,7 +287,7 @@ func (k keyspace) decodeGroup(d bson.Doc, before *rangetombstone.Set) (g fed, er
 	if ts.Type != bson.TypeInt64 || commits.Type != bson.TypeArray || put.Type != bson.TypeArray || gone.Type != bson.TypeArray {
 		return g, errBrokenGroup
 	}
-	g = fed{ts: uint64(ts.Int64()), tombstones: before}
+	g = fed{ts: uint64(ts.Int64()), tombstones: before, large: d.Lookup("large").Truthy()}
 	encoded, err := binaries(commits)
 	if err != nil {
 		return g, err

@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,11 @@ func (f *Follower) keep(ts uint64) error {
 	switch {
 	case err != nil:
 		return unavailable(err)
-	case least > ts:
+	case least > ts: // what comes behind is kept, at least
+		f.views.raise(least)
+		if _, err := f.store.GetPDClient().UpdateServiceGCSafePoint(f.ctx, f.name, max(term, 1), least); err != nil {
+			return unavailable(err)
+		}
 		return errTooOld
 	}
 	return nil
@@ -119,7 +124,7 @@ func (f *Follower) collect() {
 			f.options.Logger.Warn("The TiKV cluster could not be told what is read", "error", err)
 		}
 	}
-	ctx, cancel := withLimit(context.Background(), f.options.Clock, closeTime)
+	ctx, cancel := withLimit(context.Background(), f.options.Clock, time.Second) // somebody may wait to take the keyspace over
 	defer cancel()
 	_, _ = f.store.GetPDClient().UpdateServiceGCSafePoint(ctx, f.name, 0, math.MaxInt64) // which would end by itself
 }
@@ -179,12 +184,18 @@ func (f *Follower) Apply(ctx context.Context, c *kv.Commit, _ kv.Durability) err
 	if f.observer != nil {
 		f.observer.Ordered(c)
 	}
+	if f.group.large {
+		f.rows.ChangeRange(kv.Range{Start: []byte{}, End: afterAll}, c.Number)
+	}
 	noteRows(f.rows, c, c.Number)
 	if f.ordered = append(f.ordered, c); len(f.ordered) == len(f.group.commits) {
 		f.publish(f.group)
 	}
 	return nil
 }
+
+// afterAll comes behind all keys that there are.
+var afterAll = bytes.Repeat([]byte{0xff}, maxKeyBytes+1)
 
 // publish has a group be seen. The caller holds turn.
 func (f *Follower) publish(g *fed) {
@@ -294,6 +305,9 @@ func (f *Follower) Stats() kv.Stats {
 	return kv.Stats{Engine: "tikv", Snapshots: int64(f.views.count()), Detail: fmt.Sprintf("keyspace %s, followed up to commit %d", f.options.Keyspace, number),
 		DeletedRanges: int64(f.views.current().tombstones.Len())}
 }
+
+// Interrupt has whoever reads fail, and whoever comes.
+func (f *Follower) Interrupt() { f.cancel() }
 
 // Close is kv.Engine's.
 func (f *Follower) Close() error {

@@ -89,6 +89,13 @@ func (s *views) isGone(v view) bool {
 	return v.ts < s.oldest
 }
 
+// raise has views before ts be gone.
+func (s *views) raise(ts uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.oldest = max(s.oldest, ts)
+}
+
 // letGo has what only views before ts need be let go of, but for those from least on that are read. It returns the timestamp up to which.
 func (s *views) letGo(ts, least uint64) uint64 {
 	s.mu.Lock()

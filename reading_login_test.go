@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
@@ -69,6 +70,36 @@ func TestLoginBeside(t *testing.T) {
 	}
 	if n := shows(ann); n == 0 {
 		t.Error("the server that works does not show who is connected to the other")
+	}
+	// Who may stop his own operations alone stops them wherever they are, and nobody else's.
+	for who, client := range map[string]*mongo.Client{"ann": s.client(1, "ann:secret"), "bob": bob} {
+		for i := range 40 {
+			_, err := ann.Database("test").Collection("many").UpdateOne(ctx, bson.D{{Key: "_id", Value: i}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}, options.UpdateOne().SetUpsert(true))
+			s.must(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := client.Database("test").Collection("many").Aggregate(ctx, endless("many"))
+			ended <- err
+		}()
+		var shown []struct{ Opid string }
+		for end := time.Now().Add(time.Minute); len(shown) == 0; {
+			cursor, err := ann.Database("admin").Aggregate(ctx, mongo.Pipeline{{{Key: "$currentOp", Value: bson.D{{Key: "allUsers", Value: true}}}},
+				{{Key: "$match", Value: bson.D{{Key: "command.aggregate", Value: "many"}, {Key: "host", Value: s.servers[1].Addr()}}}}})
+			s.must(err)
+			s.must(cursor.All(ctx, &shown))
+			if time.Now().After(end) {
+				t.Fatal("an operation is not shown")
+			}
+		}
+		kill := bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: shown[0].Opid}}
+		if err := bob.Database("admin").RunCommand(ctx, kill).Err(); codeIn(err) != map[string]int{"ann": 13, "bob": 0}[who] {
+			t.Errorf("bob stops an operation of %s: %v", who, err)
+		}
+		s.must(ann.Database("admin").RunCommand(ctx, kill).Err())
+		if err := <-ended; codeIn(err) != 11601 {
+			t.Errorf("an operation of %s that was stopped: %v", who, err)
+		}
 	}
 	if err := s.clients[1].Database("admin").RunCommand(ctx, bson.D{{Key: "ebbBeside", Value: bson.D{{Key: "operations", Value: bson.D{}}}}}).Err(); codeIn(err) != 13 {
 		t.Errorf("a client asks as if it were a server: %v", err)

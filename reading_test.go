@@ -425,6 +425,15 @@ func TestHandedOn(t *testing.T) {
 	}
 }
 
+// endless is a pipeline that goes on for hours over a few dozen documents.
+func endless(coll string) (stages mongo.Pipeline) {
+	for i := range 6 {
+		as := fmt.Sprint("a", i)
+		stages = append(stages, bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: coll}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: as}}}}, bson.D{{Key: "$unwind", Value: "$" + as}})
+	}
+	return append(stages, bson.D{{Key: "$count", Value: "n"}})
+}
+
 // TestOperationsBeside: the server that works shows what others do, and stops it there, for clients of any server.
 func TestOperationsBeside(t *testing.T) {
 	s := startBeside(t, 3)
@@ -432,15 +441,9 @@ func TestOperationsBeside(t *testing.T) {
 	for i := range 50 {
 		s.insert(0, "c", bson.D{{Key: "_id", Value: i}})
 	}
-	var stages mongo.Pipeline
-	for i := range 6 { // 50 to the power of 7 documents
-		as := fmt.Sprint("a", i)
-		stages = append(stages, bson.D{{Key: "$lookup", Value: bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: as}}}}, bson.D{{Key: "$unwind", Value: "$" + as}})
-	}
-	stages = append(stages, bson.D{{Key: "$count", Value: "n"}})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.db(2).Collection("c").Aggregate(ctx, stages)
+		_, err := s.db(2).Collection("c").Aggregate(ctx, endless("c"))
 		ended <- err
 	}()
 	admin := s.clients[1].Database("admin")

@@ -151,6 +151,19 @@ func (op *Op) killBeside(opid string) (bson.Doc, error) {
 	return bson.Build().String("info", "attempting to kill op").Doc(), nil
 }
 
+// ownsBeside says whether an operation of another server is that of the user who runs the command.
+func (op *Op) ownsBeside(opid string) bool {
+	if op.user() == nil {
+		return false
+	}
+	for _, o := range op.operationsBeside(context.Background(), inprog{whose: op.viewer(), truncate: true}) { // each is called for a moment at most
+		if textOf(o.Lookup("opid")) == opid {
+			return true
+		}
+	}
+	return false
+}
+
 // stageBeside are the documents of a stage with what it tells of the other servers: an index is used as often as all of them use it.
 func (s *Server) stageBeside(ctx context.Context, ns namespace.NS, name string, spec bson.Value, own []bson.Doc) []bson.Doc {
 	if s.Beside == nil || !slices.Contains(stagesBeside, name) {

@@ -108,6 +108,9 @@ func needsKillOp(op *Op) error {
 	if op.May(privilege.Cluster(), privilege.Killop) {
 		return nil
 	}
+	if v := op.Args.peek("op"); v.Type == bson.TypeString && op.Beside != nil {
+		return op.permitted(op.ownsBeside(v.Str()))
+	}
 	id, exact := op.Args.peek("op").AsInt64()
 	own := false
 	op.Ops.Each(func(o *operation.Operation) { own = own || exact && o.ID == id && op.isOwn(o.Client) })

@@ -228,9 +228,13 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 			return reply(d.commands.Handle(ctx, k.reads.conn, request(req))), true
 		}
 	}
-	if err := r.join(ctx, d, req); err != nil {
+	switch err := r.join(ctx, d, req); {
+	case err != nil && command.IsAboutCursors(req.Body): // which the other server does not have
 		return goneReply(req), true
-	} else if !d.commands.Answers(req.Body, d.told.watched.Load()) {
+	case err != nil:
+		return handed, false
+	}
+	if !d.commands.Answers(req.Body, d.told.watched.Load()) {
 		return handed, false
 	}
 	r.answered.Add(1)

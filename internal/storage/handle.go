@@ -108,7 +108,7 @@ func (c Collection) Undetermined() error { return undetermined([]*collection{c.o
 
 // Freeze has nothing become hidden any more by its rules, for they are about to be loosened; Thaw takes that back.
 func (c Collection) Freeze() {
-	c.store.standing.add(c.own)
+	c.store.standing.add(c.own, c.store.current.Load().collections)
 	c.store.expiryClock.Freeze(&c.own.frozen)
 }
 

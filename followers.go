@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/server"
@@ -109,15 +110,7 @@ func (f *followers) call(ctx context.Context, address string, what bson.Doc) (bs
 // isForBeside says whether a request is that of the server that works on the data to one that reads.
 func isForBeside(body bson.Doc) bool { return body.FirstKey() == besideName }
 
-// doBeside does what the server that works on the data asks for.
-func (s *Server) doBeside(ctx context.Context, c *server.Conn, k *caller, req *server.Request) server.Reply {
-	body, err := s.answerBeside(ctx, c, k, req.Body)
-	if err != nil {
-		return server.Reply{Body: mongoerr.Reply(err), Close: req.Unacknowledged()}
-	}
-	return server.Reply{Body: body}
-}
-
+// answerBeside does what the server that works on the data asks for.
 func (s *Server) answerBeside(ctx context.Context, c *server.Conn, k *caller, body bson.Doc) (bson.Doc, error) {
 	d := s.sharing.reads.holder.TryEnter()
 	if d == nil {
@@ -130,6 +123,11 @@ func (s *Server) answerBeside(ctx context.Context, c *server.Conn, k *caller, bo
 	what := body.Lookup(besideName)
 	if what.Type != bson.TypeObject {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the command %s is for servers among themselves", besideName)
+	}
+	if command.NeedsLatest(what.Doc()) {
+		if err := d.told.rounds.join(ctx); err != nil {
+			return nil, err
+		}
 	}
 	said, err := d.commands.AnswerBeside(ctx, what.Doc())
 	if err != nil {

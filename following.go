@@ -123,15 +123,7 @@ func readAnswer(d bson.Doc) (got answer, err error) {
 	return got, nil
 }
 
-// followed answers another server that asks what has come.
-func (s *Server) followed(ctx context.Context, c *server.Conn, k *caller, req *server.Request) server.Reply {
-	body, err := s.tellFollower(ctx, c, k, req.Body)
-	if err != nil {
-		return server.Reply{Body: mongoerr.Reply(err), Close: req.Unacknowledged()}
-	}
-	return server.Reply{Body: body}
-}
-
+// tellFollower answers another server that asks what has come.
 func (s *Server) tellFollower(ctx context.Context, c *server.Conn, k *caller, body bson.Doc) (bson.Doc, error) {
 	id, place := body.Lookup(followName), body.Lookup("place")
 	if behind := body.Lookup("await"); id.Type == bson.TypeString && behind.Type == bson.TypeInt64 {

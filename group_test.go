@@ -155,14 +155,7 @@ func (s *three) wait() { _ = clock.Wait(s.t.Context(), clock.Wall(), 20*time.Mil
 // until returns when f is happy.
 func (s *three) until(what string, f func() error) {
 	s.t.Helper()
-	var err error
-	for range 1000 {
-		if err = f(); err == nil {
-			return
-		}
-		s.wait()
-	}
-	s.t.Fatalf("%s: %v", what, err)
+	until(s.t, what, f)
 }
 
 // TestThreeServers: what is written at the primary is at all members, another one takes over where it ends, and nothing that was acknowledged is

@@ -220,7 +220,6 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 	if command.IsAboutCursors(req.Body) && !d.commands.Answers(req.Body, false) { // the other server has them
 		return handed, false
 	}
-	d.told.readers.count(&k.reads)
 	if d.commands.Watches(req.Body) {
 		d.told.expectChanges()
 		if command.IsAboutCursors(req.Body) { // it tells of what has come, and not of all that has
@@ -228,6 +227,7 @@ func (r *reading) answer(ctx context.Context, c *server.Conn, k *caller, req *se
 			return reply(d.commands.Handle(ctx, k.reads.conn, request(req))), true
 		}
 	}
+	d.told.readers.count(&k.reads)
 	switch err := r.join(ctx, d, req); {
 	case err != nil && command.IsAboutCursors(req.Body): // which the other server does not have
 		return goneReply(req), true

@@ -1,6 +1,7 @@
 package ebb
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,15 +84,15 @@ func TestLoginBeside(t *testing.T) {
 			ended <- err
 		}()
 		var shown []struct{ Opid string }
-		for end := time.Now().Add(time.Minute); len(shown) == 0; {
+		until(t, "an operation of "+who, func() error {
 			cursor, err := ann.Database("admin").Aggregate(ctx, mongo.Pipeline{{{Key: "$currentOp", Value: bson.D{{Key: "allUsers", Value: true}}}},
 				{{Key: "$match", Value: bson.D{{Key: "command.aggregate", Value: "many"}, {Key: "host", Value: s.servers[1].Addr()}}}}})
 			s.must(err)
-			s.must(cursor.All(ctx, &shown))
-			if time.Now().After(end) {
-				t.Fatal("an operation is not shown")
+			if s.must(cursor.All(ctx, &shown)); len(shown) == 0 {
+				return errors.New("it is not shown")
 			}
-		}
+			return nil
+		})
 		kill := bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: shown[0].Opid}}
 		if err := bob.Database("admin").RunCommand(ctx, kill).Err(); codeIn(err) != map[string]int{"ann": 13, "bob": 0}[who] {
 			t.Errorf("bob stops an operation of %s: %v", who, err)
@@ -126,11 +127,7 @@ func TestLoginBeside(t *testing.T) {
 		s.must(anns[n].Database("test").Collection("c").FindOne(ctx, bson.D{}).Err())
 	}
 	s.stops[0]()
-	for end := time.Now().Add(time.Minute); !s.servers[1].sharing.router.IsHere() && !s.servers[2].sharing.router.IsHere(); <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nobody works on the data")
-		}
-	}
+	s.taken(1, 2)
 	s.ready(1)
 	s.ready(2)
 	for n := 1; n < 3; n++ {

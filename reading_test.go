@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,11 +88,23 @@ func (s *beside) client(n int, user string) *mongo.Client {
 func (s *beside) ready(n int) {
 	s.t.Helper()
 	h := s.servers[n].sharing
-	for end := time.Now().Add(time.Minute); !h.router.IsHere() && h.reads.holder.Current() == nil; <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("server %d does not answer reads", n)
+	until(s.t, fmt.Sprint("server ", n), func() error {
+		if !h.router.IsHere() && h.reads.holder.Current() == nil {
+			return errors.New("it does not answer reads")
 		}
-	}
+		return nil
+	})
+}
+
+// taken returns when one of some servers works on the data.
+func (s *beside) taken(servers ...int) {
+	s.t.Helper()
+	until(s.t, "a take-over", func() error {
+		if !slices.ContainsFunc(servers, func(n int) bool { return s.servers[n].sharing.router.IsHere() }) {
+			return errors.New("nobody works on the data")
+		}
+		return nil
+	})
 }
 
 func (s *beside) must(err error) {
@@ -314,7 +327,6 @@ func TestLargeBeside(t *testing.T) {
 func TestExpiryBeside(t *testing.T) {
 	s := startBeside(t, 2)
 	ctx := t.Context()
-	s.must(s.clients[0].Database("admin").RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: "maxTimeNeverTimeOut"}, {Key: "mode", Value: "off"}}).Err())
 	s.must(s.db(0).RunCommand(ctx, bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{
 		bson.D{{Key: "key", Value: bson.D{{Key: "_ts", Value: 1}}}, {Key: "name", Value: "ttl"}, {Key: "expireAfterSeconds", Value: 10}}}}}).Err())
 	for i := range 20 {
@@ -335,6 +347,21 @@ func TestExpiryBeside(t *testing.T) {
 		}
 		if n := s.count(0, "c", bson.D{}); n != want {
 			t.Errorf("after %d seconds the first server sees %d documents, want %d", passed, n, want)
+		}
+		s.clock.Advance(time.Second)
+	}
+	// Rules that were loosened hold from then on: what they let live longer goes by them.
+	s.insert(0, "c", bson.D{{Key: "_id", Value: "later"}})
+	s.must(s.db(0).RunCommand(ctx, bson.D{{Key: "collMod", Value: "c"}, {Key: "index", Value: bson.D{{Key: "name", Value: "ttl"}, {Key: "expireAfterSeconds", Value: 20}}}}).Err())
+	for passed := range 25 {
+		want := 1
+		if passed >= 20 {
+			want = 0
+		}
+		for n := range s.servers {
+			if got := s.count(n, "c", bson.D{}); got != want {
+				t.Errorf("%d seconds after its TTL was loosened server %d sees %d documents, want %d", passed, n, got, want)
+			}
 		}
 		s.clock.Advance(time.Second)
 	}
@@ -374,31 +401,35 @@ func TestHandedOn(t *testing.T) {
 		"snapshot": func() error {
 			return run("test", append(find, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "snapshot"}}}))
 		},
-		"transaction": func() error {
-			return s.clients[1].UseSession(ctx, func(ctx context.Context) error {
-				session := mongo.SessionFromContext(ctx)
-				if err := session.StartTransaction(); err != nil {
-					return err
-				}
-				if _, err := s.db(1).Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: "mine"}}); err != nil {
-					return err
-				}
-				if err := s.db(1).Collection("c").FindOne(ctx, bson.D{{Key: "_id", Value: "mine"}}).Err(); err != nil {
-					return fmt.Errorf("a transaction does not see what it has written: %w", err)
-				}
-				if n := s.count(1, "c", bson.D{{Key: "_id", Value: "mine"}}); n != 0 {
-					return errors.New("what is not committed is seen")
-				}
-				s.servers[1].sharing.reads.answered.Add(-1) // that one
-				return session.CommitTransaction(ctx)
-			})
-		},
 	} {
 		var err error
 		if n := s.answered(1, func() { err = f() }); n != 0 || err != nil {
 			t.Errorf("%s: %d are answered, %v", what, n, err)
 		}
 	}
+	// A transaction reads where it writes; beside it the second server answers, and sees nothing of it before it is committed.
+	s.must(s.clients[1].UseSession(ctx, func(ctx context.Context) error {
+		session := mongo.SessionFromContext(ctx)
+		if err := session.StartTransaction(); err != nil {
+			return err
+		}
+		var err error
+		if n := s.answered(1, func() {
+			if _, err = s.db(1).Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: "mine"}}); err == nil {
+				err = s.db(1).Collection("c").FindOne(ctx, bson.D{{Key: "_id", Value: "mine"}}).Err()
+			}
+		}); n != 0 || err != nil {
+			t.Errorf("of a transaction the second server answers %d reads, and it ends with %v", n, err)
+		}
+		if n := s.answered(1, func() {
+			if n := s.count(1, "c", bson.D{{Key: "_id", Value: "mine"}}); n != 0 {
+				t.Error("what is not committed is seen")
+			}
+		}); n != 1 {
+			t.Errorf("beside a transaction the second server answers %d reads of 1", n)
+		}
+		return session.CommitTransaction(ctx)
+	}))
 	if n := s.count(1, "c", bson.D{{Key: "_id", Value: "mine"}}); n != 1 {
 		t.Error("what was committed is not seen")
 	}
@@ -448,15 +479,15 @@ func TestOperationsBeside(t *testing.T) {
 	}()
 	admin := s.clients[1].Database("admin")
 	var shown []struct{ Opid, Host string }
-	for end := time.Now().Add(time.Minute); len(shown) == 0; <-time.After(10 * time.Millisecond) {
+	until(t, "an operation of another server", func() error {
 		cursor, err := admin.Aggregate(ctx, mongo.Pipeline{{{Key: "$currentOp", Value: bson.D{{Key: "allUsers", Value: true}}}},
 			{{Key: "$match", Value: bson.D{{Key: "command.aggregate", Value: "c"}}}}})
 		s.must(err)
-		s.must(cursor.All(ctx, &shown))
-		if time.Now().After(end) {
-			t.Fatal("an operation of another server is not shown")
+		if s.must(cursor.All(ctx, &shown)); len(shown) == 0 {
+			return errors.New("it is not shown")
 		}
-	}
+		return nil
+	})
 	if want := s.servers[2].Addr(); shown[0].Host != want || !strings.HasPrefix(shown[0].Opid, want+":") {
 		t.Errorf("an operation of the server %s is shown as %v", want, shown)
 	}
@@ -598,14 +629,17 @@ func TestToldOfAll(t *testing.T) {
 		s.must(cursor.All(ctx, &all))
 		return all
 	}
-	uses := int64(0)
-	for _, ix := range stage("$indexStats") {
-		if ix["name"] != "_id_" {
-			uses += ix["accesses"].(bson.D)[0].Value.(int64)
+	uses := func() (sum int64) {
+		t.Helper()
+		for _, ix := range stage("$indexStats") {
+			if ix["name"] != "_id_" {
+				sum += ix["accesses"].(bson.D)[0].Value.(int64)
+			}
 		}
+		return sum
 	}
-	if uses != 9 {
-		t.Errorf("indexes were used %d times, want 9", uses)
+	if n := uses(); n != 9 {
+		t.Errorf("indexes were used %d times, want 9", n)
 	}
 	hosts := map[any]bool{}
 	for _, plan := range stage("$planCacheStats") {
@@ -617,6 +651,14 @@ func TestToldOfAll(t *testing.T) {
 	s.must(s.db(2).RunCommand(ctx, bson.D{{Key: "planCacheClear", Value: "c"}}).Err())
 	if plans := stage("$planCacheStats"); len(plans) != 0 {
 		t.Errorf("after planCacheClear there are %v", plans)
+	}
+	for _, hidden := range []bool{true, false} { // which begins to count anew, everywhere
+		for _, name := range []string{"a_1", "b_1"} {
+			s.must(s.db(0).RunCommand(ctx, bson.D{{Key: "collMod", Value: "c"}, {Key: "index", Value: bson.D{{Key: "name", Value: name}, {Key: "hidden", Value: hidden}}}}).Err())
+		}
+	}
+	if n := uses(); n != 0 {
+		t.Errorf("indexes that were hidden and unhidden were used %d times", n)
 	}
 	cursor, err := s.db(1).Collection("c").Find(ctx, bson.D{}, options.Find().SetBatchSize(2))
 	s.must(err)
@@ -636,11 +678,7 @@ func TestTakeOverBeside(t *testing.T) {
 		t.Fatalf("%d documents are seen", n)
 	}
 	s.stops[0]()
-	for end := time.Now().Add(time.Minute); !s.servers[1].sharing.router.IsHere(); <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nobody works on the data")
-		}
-	}
+	s.taken(1)
 	if s.servers[1].sharing.reads.holder.Current() != nil {
 		t.Error("a server that works reads beside another one still")
 	}

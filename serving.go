@@ -73,10 +73,10 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 			return s.introduced(ctx, c, k, req)
 		}
 		if isFollowing(req.Body) {
-			return s.followed(ctx, c, k, req)
+			return amongServers(req, func() (bson.Doc, error) { return s.tellFollower(ctx, c, k, req.Body) })
 		}
 		if isForBeside(req.Body) {
-			return s.doBeside(ctx, c, k, req)
+			return amongServers(req, func() (bson.Doc, error) { return s.answerBeside(ctx, c, k, req.Body) })
 		}
 		if reply, handed := s.sharing.route(ctx, c, k, req); handed {
 			return reply
@@ -92,6 +92,15 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 	defer d.Leave()
 	d.meet(c, &k.seat)
 	return reply(d.commands.Handle(ctx, k.conn, request(req)))
+}
+
+// amongServers answers what another server asks.
+func amongServers(req *server.Request, answer func() (bson.Doc, error)) server.Reply {
+	body, err := answer()
+	if err != nil {
+		return server.Reply{Body: mongoerr.Reply(err), Close: req.Unacknowledged()}
+	}
+	return server.Reply{Body: body}
 }
 
 // enter waits for a database. Where other servers have it in turn there may be none here for long, and it does not wait.

@@ -3,6 +3,7 @@ package ebb
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,8 +71,8 @@ func (t *told) asOptions(o *storage.Options) {
 					t.settings.Store(true)
 				}
 			}
-			if m.DDL != nil {
-				t.settings.Store(true) // there may be settings now
+			if m.DDL != nil && slices.ContainsFunc(m.DDL.Events, func(e meaning.Event) bool { return command.IsSetting(e.NS) }) {
+				t.settings.Store(true)
 			}
 		}
 	}

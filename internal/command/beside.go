@@ -32,6 +32,13 @@ var stagesBeside = []string{"$indexStats", "$planCacheStats"}
 // commandsBeside are carried out by all servers.
 var commandsBeside = []string{"killAllSessions", "killAllSessionsByPattern", "planCacheClear", "planCacheClearFilters", "planCacheSetFilter"}
 
+// NeedsLatest says whether an answer to that is good only from one who knows all that was committed before: what is told of an index, or said of one, is about the
+// definitions of the moment.
+func NeedsLatest(what bson.Doc) bool {
+	name := what.FirstKey()
+	return name == "stage" || name == "command"
+}
+
 // AnswerBeside answers the server that works on the data.
 func (s *Server) AnswerBeside(ctx context.Context, what bson.Doc) (bson.Doc, error) {
 	switch first := what.Lookup(what.FirstKey()); {
@@ -118,18 +125,11 @@ func (s *Server) readInprog(d bson.Doc) inprog {
 func (s *Server) operationsBeside(ctx context.Context, want inprog) (rows []bson.Doc) {
 	for address, docs := range s.askBeside(ctx, bson.Build().Document("operations", want.encode()).Doc()) {
 		for _, d := range docs {
-			b := bson.Build()
-			for it := d.Iter(); it.Next(); {
-				switch {
-				case it.Key() == "host":
-					b.String("host", address)
-				case it.Key() == "opid" && it.Value().IsNumber():
-					b.String("opid", address+":"+strconv.FormatInt(it.Value().TruncInt64(), 10))
-				default:
-					b.Value(it.Key(), it.Value())
-				}
+			shown := []field{{"host", bson.String(address)}}
+			if id := d.Lookup("opid"); id.IsNumber() { // it has none while it waits for its client
+				shown = append(shown, field{"opid", bson.String(address + ":" + strconv.FormatInt(id.TruncInt64(), 10))})
 			}
-			rows = append(rows, b.Doc())
+			rows = append(rows, with(d, shown...))
 		}
 	}
 	return rows
@@ -175,7 +175,7 @@ func (s *Server) stageBeside(ctx context.Context, ns namespace.NS, name string, 
 			if name == "$indexStats" {
 				own = addUses(own, d)
 			} else {
-				own = append(own, bson.Build().Fields(without(d, "host")).String("host", address).Doc())
+				own = append(own, with(d, field{"host", bson.String(address)}))
 			}
 		}
 	}
@@ -190,32 +190,15 @@ func addUses(own []bson.Doc, there bson.Doc) []bson.Doc {
 		if textOf(d.Lookup("name")) != textOf(there.Lookup("name")) || uses.Type != bson.TypeObject || more.Type != bson.TypeObject {
 			continue
 		}
-		b := bson.Build()
-		for it := d.Iter(); it.Next(); {
-			if it.Key() != "accesses" {
-				b.Value(it.Key(), it.Value())
-				continue
-			}
-			b.Object("accesses").Int64("ops", uses.Doc().Lookup("ops").TruncInt64()+more.Doc().Lookup("ops").TruncInt64()).Value("since", uses.Doc().Lookup("since")).End()
-		}
-		own[i] = b.Doc()
+		sum := uses.Doc().Lookup("ops").TruncInt64() + more.Doc().Lookup("ops").TruncInt64()
+		own[i] = with(d, field{"accesses", with(uses.Doc(), field{"ops", bson.Int64(sum)}).Value()})
 	}
 	return own
 }
 
-func without(d bson.Doc, key string) bson.Doc {
-	b := bson.Build()
-	for it := d.Iter(); it.Next(); {
-		if it.Key() != key {
-			b.Value(it.Key(), it.Value())
-		}
-	}
-	return b.Doc()
-}
-
 // alsoBeside has the other servers carry a command out, too.
 func (op *Op) alsoBeside() {
-	if op.Beside != nil && slices.Contains(commandsBeside, op.Command.Name) {
+	if slices.Contains(commandsBeside, op.Command.Name) {
 		op.Beside.AskAll(op.Ctx, bson.Build().Document("command", op.Args.Document()).Doc())
 	}
 }

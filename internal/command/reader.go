@@ -294,10 +294,11 @@ func (s *Server) hasCursors(ids bson.Value) bool {
 	return n > 0
 }
 
-// IsForAll says whether a request is about what every server has of its own: sessions, and where tests have something go wrong.
+// IsForAll says whether a request is about sessions of the client's, which the server that it is connected to has, too. What is for all servers
+// (commandsBeside) the server that works passes on.
 func IsForAll(body bson.Doc) bool {
 	switch body.FirstKey() {
-	case "endSessions", "killSessions", "killAllSessions", "killAllSessionsByPattern", "refreshSessions":
+	case "endSessions", "killSessions", "refreshSessions":
 		return true
 	}
 	return false

@@ -106,6 +106,15 @@ var _ kv.Engine = (*Engine)(nil)
 // Open connects to the cluster and takes the keyspace. The error is a HeldError where another server has it and it is not to wait. It ends with ctx.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	o = o.withDefaults()
+	store, err := openClient(o)
+	if err != nil {
+		return nil, err
+	}
+	return openStore(ctx, store, o)
+}
+
+// openClient connects to the cluster for somebody who works on, or reads, a keyspace.
+func openClient(o Options) (*tikv.KVStore, error) {
 	if err := CheckKeyspace(o.Keyspace); err != nil {
 		return nil, err
 	}
@@ -114,7 +123,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tikvkv: open: %w", err)
 	}
-	return openStore(ctx, store, o)
+	return store, nil
 }
 
 // OpenStore is Open over a client that is there already; the engine closes it.

@@ -47,13 +47,9 @@ var errFollower = fmt.Errorf("%w: another server works on the keyspace", kv.ErrR
 // OpenFollower connects to the cluster, and begins where another server says that it is. The ID is one that no other follower has.
 func OpenFollower(ctx context.Context, o Options, id string, at Told) (*Follower, error) {
 	o = o.withDefaults()
-	if err := CheckKeyspace(o.Keyspace); err != nil {
-		return nil, err
-	}
-	toLog(o.Logger)
-	store, err := connect(o)
+	store, err := openClient(o)
 	if err != nil {
-		return nil, fmt.Errorf("tikvkv: open: %w", err)
+		return nil, err
 	}
 	return openFollower(ctx, store, o, id, at)
 }

@@ -180,11 +180,11 @@ func (f *Follower) Apply(ctx context.Context, c *kv.Commit, _ kv.Durability) err
 	if f.observer != nil {
 		f.observer.Ordered(c)
 	}
-	if f.group.large {
-		f.rows.ChangeRange(kv.Range{Start: []byte{}, End: afterAll}, c.Number)
-	}
 	noteRows(f.rows, c, c.Number)
 	if f.ordered = append(f.ordered, c); len(f.ordered) == len(f.group.commits) {
+		if f.group.large {
+			f.rows.ChangeRange(kv.Range{Start: []byte{}, End: afterAll}, c.Number)
+		}
 		f.publish(f.group)
 	}
 	return nil
